@@ -1,0 +1,5 @@
+"""The one exception that means "the user can fix this": its text is the whole message."""
+
+
+class UserError(Exception):
+    """Wrong input or environment. The message names the thing, its value and the next step; the CLI prints it and exits 2."""
