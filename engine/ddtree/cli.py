@@ -14,6 +14,7 @@ COMMAND_MODULES = (
     "ddtree.runtime.compare_command",
     "ddtree.mirror.command",
     "ddtree.demo.command",
+    "ddtree.doctor",
 )
 
 

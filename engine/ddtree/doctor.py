@@ -1,0 +1,75 @@
+"""`ddtree doctor`: does this environment compute, and do this target and this drafter fit? Read-only; no weights are loaded."""
+
+import argparse
+import importlib.metadata
+import platform
+from pathlib import Path
+
+from ddtree.errors import UserError
+
+PACKAGES = ("torch", "transformers", "safetensors", "sglang")
+
+
+def add_parser(subparsers) -> None:
+    parser = subparsers.add_parser(
+        "doctor",
+        help="check the environment, the device, and whether a drafter fits its target",
+        description="Prints versions, computes a small product on the device and, given --model, checks the folder and its drafter.",
+    )
+    parser.add_argument("--device", default="cpu", help="device as torch names it (default: %(default)s)")
+    parser.add_argument("--model", type=Path, help="folder of the target")
+    parser.add_argument("--drafter", type=Path, help="folder of the drafter that is to serve it")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    print(f"python {platform.python_version()}")
+    for name, version in installed_versions().items():
+        print(f"{name} {version}")
+    print(check_device(args.device))
+    if args.model is not None:
+        from ddtree.drafter.pairing import check_folders
+
+        print(check_folders(args.model, args.drafter))
+    elif args.drafter is not None:
+        raise UserError("--drafter needs --model: name the target that it is to serve")
+    return 0
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of the packages that matter and are installed."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def check_device(device: str) -> str:
+    """Multiplies two integer-valued matrices on the device and compares with the exact result.
+
+    A wheel without kernels for the device's architecture fails here, in seconds, and not after the model was fetched.
+    """
+    import torch
+
+    left = torch.arange(64.0).reshape(8, 8)
+    try:
+        product = (left.to(device) @ left.T.to(device)).cpu()
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"device {device}: {error}; install a torch built for it, or choose another device") from error
+    expected = (left.double() @ left.T.double()).float()
+    if not torch.equal(product, expected):
+        raise UserError(f"device {device}: an 8×8 product is wrong by {(product - expected).abs().max():g}; do not serve on it")
+    return f"device {device}: {device_name(device)}, product exact"
+
+
+def device_name(device: str) -> str:
+    """Name and compute capability of a CUDA device; the processor's kind otherwise."""
+    import torch
+
+    if torch.device(device).type != "cuda":
+        return platform.machine()
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"{torch.cuda.get_device_name(device)}, compute capability {major}.{minor}"
