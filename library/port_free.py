@@ -10,7 +10,8 @@ module: port_free
 short_description: Fail when a TCP port is in use by another process
 description:
   - Reads the listening sockets and the processes behind them, and finally asks the kernel. Changes nothing.
-  - Runs with the system's Python (3.10 or newer) and its standard library. Processes of other users are named only to root.
+  - Runs with the system's Python (3.10 or newer) and its standard library. Processes of other users are named only to
+    root.
 options:
   host:
     description: Address the service is to listen on.
@@ -21,7 +22,8 @@ options:
     type: int
     required: true
   allowed_unit:
-    description: systemd unit whose processes may hold the port; the service that runs already, such as C(ddtree.service).
+    description: systemd unit whose processes may hold the port; the service that runs already, such as
+      C(ddtree.service).
     type: str
   allowed_pids:
     description: Processes that may hold the port, their children included.

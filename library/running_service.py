@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: what a service is running right now: its process, when it began, and chosen variables it was started with."""
+"""Ansible module: what a service runs right now: its process, when that began, chosen variables it was started with."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.process_facts import environment_of, started_at
@@ -12,7 +12,8 @@ short_description: Read which process a service runs, and which release it was s
 description:
   - Asks systemd or supervisord for the main process, and the process for variables of its environment. Changes nothing.
   - A service that does not exist is not active; that is no failure.
-  - Runs with the system's Python (3.10 or newer) and its standard library. Needs root or the service's own user for the environment.
+  - Runs with the system's Python (3.10 or newer) and its standard library. Needs root or the service's own user for
+    the environment.
 options:
   unit:
     description: systemd unit.

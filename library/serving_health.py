@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: waits until a server answers /health with 200 and has generated one token, and reports a dead service at once."""
+"""Ansible module: waits until a server is healthy and has generated one token, and reports a dead service at once."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.provision_error import exit_with
@@ -9,7 +9,8 @@ DOCUMENTATION = r"""
 module: serving_health
 short_description: Wait until an OpenAI-compatible server really serves
 description:
-  - Ready means that C(/health) answers 200 and that one token was generated through C(/v1/completions). An open port and
+  - Ready means that C(/health) answers 200 and that one token was generated through C(/v1/completions). An open port
+    and
     C(/v1/models) come minutes too early, and a broken engine has answered C(/health) with 200.
   - Looks at the service meanwhile. One that died is reported at once, with the last lines of its log.
   - Another program on the port (no HTTP, no C(/health), another model, a refused key) is named and not waited for.

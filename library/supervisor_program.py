@@ -13,10 +13,13 @@ description:
   - The program receives exactly the strings given. Newlines, carriage returns and NUL characters are refused.
   - supervisord starts the program again whenever it ends, and stops its whole process group.
   - A supervisord that was killed, and programs that outlived it, are cleared away first.
-  - Runs with the system's Python (3.10 or newer) and its standard library; supervisord is the one named (supervisor 4.3 or newer).
+  - Runs with the system's Python (3.10 or newer) and its standard library; supervisord is the one named (supervisor
+    4.3 or newer).
 notes:
-  - The socket lies in O(dir), or in a private folder below /tmp where that path is too long for a Unix socket (107 bytes).
-  - A variable whose value mixes both kinds of quotes, begins or ends with one, or has C(;) or C(#) after a space cannot stand in
+  - The socket lies in O(dir), or in a private folder below /tmp where that path is too long for a Unix socket (107
+    bytes).
+  - A variable whose value mixes both kinds of quotes, begins or ends with one, or has C(;) or C(#) after a space
+    cannot stand in
     supervisord's C(environment); it is set by C(/usr/bin/env) in front of the command.
   - The configuration is readable by its owner alone. Secrets still belong in a file that the program reads.
 options:
@@ -29,7 +32,8 @@ options:
     type: path
     required: true
   supervisord:
-    description: Argv that runs supervisord, such as C([/opt/ddtree/venv/bin/supervisord]). Required with O(state=present).
+    description: Argv that runs supervisord, such as C([/opt/ddtree/venv/bin/supervisord]). Required with
+      O(state=present).
     type: list
     elements: str
   argv:
@@ -57,7 +61,8 @@ options:
     type: bool
     default: false
   start_s:
-    description: Seconds the program must live to count as running. Ending earlier is retried O(start_retries) times, then given up (FATAL).
+    description: Seconds the program must live to count as running. Ending earlier is retried O(start_retries) times,
+      then given up (FATAL).
     type: int
     default: 5
   start_retries:
@@ -119,7 +124,8 @@ program_state:
   returned: success
   type: str
 ctl:
-  description: Argv of supervisorctl for this supervisord, as C(supervisor.ctl) of serving_health and running_service wants it.
+  description: Argv of supervisorctl for this supervisord, as C(supervisor.ctl) of serving_health and running_service
+    wants it.
   returned: with O(supervisord)
   type: list
 config:

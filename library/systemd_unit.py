@@ -9,15 +9,20 @@ DOCUMENTATION = r"""
 module: systemd_unit
 short_description: Install a systemd unit whose process receives exactly the strings given
 description:
-  - Renders a unit from data. Percent and dollar signs, quotes, backslashes, JSON, spaces, semicolons, control characters and
+  - Renders a unit from data. Percent and dollar signs, quotes, backslashes, JSON, spaces, semicolons, control
+    characters and
     empty strings reach the process unchanged. Newlines, NUL characters and text that is not valid UTF-8 are refused.
-  - Lets C(systemd-analyze verify) judge the candidate before it replaces the installed file; any output about this unit is a failure.
-  - Replaces the file in one step, and reloads systemd only when the file (or a file systemd has not reloaded yet) changed.
-  - Neither starts nor enables the unit, and does not stop it when the file goes; M(ansible.builtin.systemd_service) does.
+  - Lets C(systemd-analyze verify) judge the candidate before it replaces the installed file; any output about this
+    unit is a failure.
+  - Replaces the file in one step, and reloads systemd only when the file (or a file systemd has not reloaded yet)
+    changed.
+  - Neither starts nor enables the unit, and does not stop it when the file goes; M(ansible.builtin.systemd_service)
+    does.
   - Runs with the system's Python (3.10 or newer) and its standard library.
 notes:
   - Everyone on the host can read a unit and its environment. A secret belongs in a file of mode 0600 named by
-    C(EnvironmentFile) in the C([Service]) section (systemd expands neither C(%) nor C($) in it), or in C(LoadCredential).
+    C(EnvironmentFile) in the C([Service]) section (systemd expands neither C(%) nor C($) in it), or in
+    C(LoadCredential).
 options:
   name:
     description: Name of the unit with its suffix, such as C(ddtree.service).
@@ -27,9 +32,11 @@ options:
     description:
       - Section to settings, written in the order given; required with O(state=present).
       - A section is a dictionary, or a list of dictionaries where a key must come twice in a certain order.
-      - A value is text in systemd's own syntax (C(%h), quotes and lists keep their meaning), a number, or a boolean (C(yes) and C(no)).
+      - A value is text in systemd's own syntax (C(%h), quotes and lists keep their meaning), a number, or a boolean
+        (C(yes) and C(no)).
         A list repeats the key, an empty string resets it, null leaves it out.
-      - In keys that begin with C(Exec) a list of strings is one argv and is escaped; a list of lists is several commands.
+      - In keys that begin with C(Exec) a list of strings is one argv and is escaped; a list of lists is several
+        commands.
         The program may carry the prefixes C(-), C(+) and C(!).
     type: dict
     default: {}
@@ -73,7 +80,8 @@ options:
 attributes:
   check_mode:
     support: full
-    description: The candidate is rendered and verified as well; programs that are not there yet are a warning then, not a failure.
+    description: The candidate is rendered and verified as well; programs that are not there yet are a warning then,
+      not a failure.
   diff_mode: {support: full, description: Shows the text, and mode and owner in the headers.}
 author: [ddtree-infra maintainers]
 """

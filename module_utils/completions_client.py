@@ -1,4 +1,4 @@
-"""The three questions that tell whether an OpenAI-compatible server serves: /health, /v1/models, one generated token."""
+"""The questions that tell whether an OpenAI-compatible server serves: /health, /v1/models, one generated token."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class CompletionsClient:
             raise NotReady(f"/health answers {status} {_excerpt(body)}".rstrip())
         server = headers.get("Server")
         raise WrongServer(
-            f"{self.url} answers {status} to /health{f' (Server: {server})' if server else ''}: another program listens there; "
-            "stop it or serve on another port"
+            f"{self.url} answers {status} to /health{f' (Server: {server})' if server else ''}: "
+            "another program listens there; stop it or serve on another port"
         )
 
     def models(self, timeout_s: float) -> list[str]:
@@ -63,7 +63,9 @@ class CompletionsClient:
         if status == 429 or status >= 500:
             raise NotReady(f"/v1/completions answers {status} {_excerpt(body)}".rstrip())
         if status != 200:
-            raise WrongServer(f"{self.url} answers {status} to a completion of one token by model {model}: {_excerpt(body)}")
+            raise WrongServer(
+                f"{self.url} answers {status} to a completion of one token by model {model}: {_excerpt(body)}"
+            )
         try:
             tokens = int(json.loads(body)["usage"]["completion_tokens"])
         except (ValueError, TypeError, KeyError):
@@ -88,7 +90,9 @@ class CompletionsClient:
             response = connection.getresponse()
             answer = response.status, response.headers, response.read(_BODY_BYTES)
         except socket.gaierror as error:
-            raise WrongServer(f"{parts.hostname} is not a known host: {error.strerror}; correct the URL {self.url}") from error
+            raise WrongServer(
+                f"{parts.hostname} is not a known host: {error.strerror}; correct the URL {self.url}"
+            ) from error
         except ssl.SSLError as error:
             raise WrongServer(f"{self.url} does not speak TLS that this host trusts: {error}") from error
         except TimeoutError as error:
@@ -99,12 +103,16 @@ class CompletionsClient:
             raise NotReady(f"{path}: the answer breaks off") from error
         except http.client.HTTPException as error:
             raise WrongServer(
-                f"{self.url} answers, but not in HTTP ({str(error)[:_EXCERPT]}): another program listens there; stop it or serve on another port"
+                f"{self.url} answers, but not in HTTP ({str(error)[:_EXCERPT]}): "
+                "another program listens there; stop it or serve on another port"
             ) from error
         finally:
             connection.close()
         if answer[0] in (401, 403):
-            raise WrongServer(f"{self.url} answers {answer[0]} to {path}: it wants {'another' if self.api_key else 'an'} API key (api_key)")
+            raise WrongServer(
+                f"{self.url} answers {answer[0]} to {path}: "
+                f"it wants {'another' if self.api_key else 'an'} API key (api_key)"
+            )
         return answer
 
 

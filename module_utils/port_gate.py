@@ -18,7 +18,8 @@ def require_free_port(host: str, port: int, allowed_unit: str | None, allowed_pi
         return {"changed": False, "free": True, "allowed": True, "owner": None}
     found = {"pid": owner.pid, "name": owner.name, "command": owner.command, "address": owner.address}
     if owner.pid is not None and (
-        (allowed_unit is not None and unit_of(owner.pid) == allowed_unit) or set(allowed_pids) & set(ancestry(owner.pid))
+        (allowed_unit is not None and unit_of(owner.pid) == allowed_unit)
+        or set(allowed_pids) & set(ancestry(owner.pid))
     ):
         return {"changed": False, "free": False, "allowed": True, "owner": found}
     if owner.pid is None:
@@ -27,5 +28,8 @@ def require_free_port(host: str, port: int, allowed_unit: str | None, allowed_pi
         command = owner.command if len(owner.command) <= _COMMAND_LENGTH else owner.command[:_COMMAND_LENGTH] + "…"
         who = f"by pid {owner.pid} ({owner.name}: {command})"
     raise ProvisionError(
-        f"port {port} on {host} is in use {who}; stop it or set serve_port to another port", free=False, allowed=False, owner=found
+        f"port {port} on {host} is in use {who}; stop it or set serve_port to another port",
+        free=False,
+        allowed=False,
+        owner=found,
     )

@@ -1,4 +1,4 @@
-"""Who listens on a TCP port: the kernel says whether, /proc/net/tcp and tcp6 say which socket, /proc/PID/fd whose it is."""
+"""Who listens on a TCP port: the kernel says whether, /proc/net/tcp{,6} which socket, /proc/PID/fd whose it is."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def parse_listeners(text: str) -> list[tuple[str, int, str]]:
 
 
 def port_owner(host: str, port: int) -> PortOwner | None:
-    """The one whose listening socket keeps us from listening on host:port, or None. Errors: ProvisionError for an unknown host or address."""
+    """The one whose listening socket keeps us from listening on host:port, or None.
+
+    Errors: ProvisionError for a host that is unknown or not this one.
+    """
     addresses = _addresses(host, port)
     if all(_can_listen(family, address, host) for family, address in addresses):
         return None
@@ -82,7 +85,9 @@ def _can_listen(family: int, address: tuple, host: str) -> bool:
             # Of `localhost`, a host without IPv6 lacks ::1; only a name's single address must be there.
             if family == socket.AF_INET6 and host == "localhost":
                 return True
-            raise ProvisionError(f"host: {host} is not an address of this host; correct it, or use 127.0.0.1 or 0.0.0.0") from error
+            raise ProvisionError(
+                f"host: {host} is not an address of this host; correct it, or use 127.0.0.1 or 0.0.0.0"
+            ) from error
         if error.errno == errno.EACCES:
             raise ProvisionError(f"port {address[1]} may only be opened by root; choose one from 1024 on") from error
         if error.errno == errno.EAFNOSUPPORT:
@@ -92,9 +97,11 @@ def _can_listen(family: int, address: tuple, host: str) -> bool:
 
 
 def _collide(listening, wanted: list) -> bool:
-    """Equal addresses collide, and so does the wildcard with every one. `::` usually takes IPv4 as well; never the other way round."""
+    """Equal addresses collide, and so does the wildcard with every one. `::` usually takes IPv4 as well."""
     for address in wanted:
-        if listening == address or (listening.is_unspecified and (listening.version == address.version or listening.version == 6)):
+        if listening == address or (
+            listening.is_unspecified and (listening.version == address.version or listening.version == 6)
+        ):
             return True
         if address.is_unspecified and (listening.version == address.version or address.version == 6):
             return True

@@ -22,13 +22,17 @@ def command_of(pid: int) -> str:
 
 
 def environment_of(pid: int, names: list[str]) -> dict[str, str | None]:
-    """Values of the named variables as the process was started with; None for one it was not given. Never the others: they may be secrets."""
+    """Values of the named variables as the process was started with; None for one it was not given.
+
+    Never all of them: some are secrets. Errors: ProvisionError for another user's process.
+    """
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             items = file.read().split(b"\0")
     except PermissionError as error:
         raise ProvisionError(
-            f"cannot read the environment of process {pid} ({command_of(pid)}): it belongs to another user; run the task as root (become: true)"
+            f"cannot read the environment of process {pid} ({command_of(pid)}): it belongs to another user; "
+            "run the task as root (become: true)"
         ) from error
     except OSError:
         items = []

@@ -65,20 +65,23 @@ class Tensor:
 def read_header(path):
     """{tensor name: Tensor} of the safetensors file at `path`; raises InvalidSafetensors, or OSError."""
     with open(path, "rb") as file:
-        file_bytes = os.fstat(file.fileno()).st_size
-        if file_bytes < PREFIX_BYTES:
-            raise InvalidSafetensors(f"{file_bytes} bytes are too few for a header, which begins with {PREFIX_BYTES}")
-        header_bytes = int.from_bytes(file.read(PREFIX_BYTES), "little")
-        if header_bytes > HEADER_LIMIT_BYTES:
-            raise InvalidSafetensors(f"header length {header_bytes:,} is above the format's {HEADER_LIMIT_BYTES:,}")
-        if PREFIX_BYTES + header_bytes > file_bytes:
-            raise InvalidSafetensors(_short("header", PREFIX_BYTES + header_bytes, file_bytes))
-        header = file.read(header_bytes)
-    tensors = parse_header(header)
+        return read_header_from(file, os.fstat(file.fileno()).st_size)
+
+
+def read_header_from(file, file_bytes):
+    """The same of an open binary file with `file_bytes` bytes, read from its beginning."""
+    if file_bytes < PREFIX_BYTES:
+        raise InvalidSafetensors(f"{file_bytes} bytes are too few for a header, which begins with {PREFIX_BYTES}")
+    header_bytes = int.from_bytes(file.read(PREFIX_BYTES), "little")
+    if header_bytes > HEADER_LIMIT_BYTES:
+        raise InvalidSafetensors(f"header length {header_bytes:,} is above the format's {HEADER_LIMIT_BYTES:,}")
+    if PREFIX_BYTES + header_bytes > file_bytes:
+        raise InvalidSafetensors(_short(PREFIX_BYTES + header_bytes, file_bytes))
+    tensors = parse_header(file.read(header_bytes))
     data_bytes = max((tensor.end for tensor in tensors.values()), default=0)
     needed_bytes = PREFIX_BYTES + header_bytes + data_bytes
     if needed_bytes > file_bytes:
-        raise InvalidSafetensors(_short("header", needed_bytes, file_bytes))
+        raise InvalidSafetensors(_short(needed_bytes, file_bytes))
     if needed_bytes < file_bytes:
         raise InvalidSafetensors(
             f"header accounts for {needed_bytes:,} bytes, file has {file_bytes:,} "
@@ -111,9 +114,9 @@ def parse_header(header):
     return tensors
 
 
-def _short(what, needed_bytes, file_bytes):
+def _short(needed_bytes, file_bytes):
     missing = readable_bytes(needed_bytes - file_bytes)
-    return f"{what} needs {needed_bytes:,} bytes, file has {file_bytes:,} ({missing} short)"
+    return f"header needs {needed_bytes:,} bytes, file has {file_bytes:,} ({missing} short)"
 
 
 def _unique(pairs):

@@ -11,7 +11,7 @@ _TAIL_BYTES = 64 << 10
 
 
 def last_lines(count: int, unit: str | None = None, log_file: str | None = None) -> list[str]:
-    """At most `count` lines. A log that cannot be read yields a line that says so: it accompanies a failure and must not hide it."""
+    """At most `count` lines. A log that cannot be read yields a line that says so, and no failure."""
     if log_file:
         return _of_file(log_file, count)
     if unit:

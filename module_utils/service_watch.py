@@ -31,7 +31,8 @@ class ServiceWatch:
         state = service_state(self.unit, self.supervisor)
         self._restarts += self._restarts_since(state)
         self._last = state
-        if state.dead or (state.restarting and self._restarts >= self.max_restarts):
+        # Between an end and the next attempt the restart may be counted already or not: the counter decides a moment later.
+        if state.dead or (state.restarting and self.max_restarts == 0):
             raise ServiceDead(state.description)
         if self._restarts > self.max_restarts:
             raise ServiceDead(f"{state.description}, after {self._restarts} automatic restart(s) since the wait began")
@@ -43,4 +44,6 @@ class ServiceWatch:
             # The counter begins again when somebody starts the unit by hand.
             return max(0, state.restarts - (self._last.restarts or 0))
         # supervisord does not count: another process is another attempt.
-        return int(state.main_pid is not None and self._last.main_pid is not None and state.main_pid != self._last.main_pid)
+        return int(
+            state.main_pid is not None and self._last.main_pid is not None and state.main_pid != self._last.main_pid
+        )

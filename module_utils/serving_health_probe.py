@@ -1,4 +1,4 @@
-"""Waits until a server serves: /health answers 200 and one token was generated. Watches the service meanwhile. Used by serving_health."""
+"""Waits until a server answers /health with 200 and has generated one token, and watches its service meanwhile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class _TimedOut(Exception):
 
 
 def wait_until_ready(params: dict, check_mode: bool) -> dict:
-    """Result of the module: ready, model, seconds, health_s, first_token_s. Raises ProvisionError when it does not become ready."""
+    """Result of serving_health: ready, model, seconds, health_s, first_token_s.
+
+    Raises ProvisionError when the server does not become ready, except in check mode.
+    """
     url = params["url"].rstrip("/")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise ProvisionError(f"url: {params['url']!r} is not an address such as http://127.0.0.1:8000")
@@ -52,39 +55,50 @@ class _Wait:
         return round(time.monotonic() - self.begin, 3)
 
     def run(self) -> dict:
+        self.watch.check()
         self._until(self.client.check_health)
         self.health_s = self.elapsed_s()
         models = self._until(self.client.models)
         model = self.params["model"] or models[0]
         if model not in models:
             raise WrongServer(
-                f"{self.client.url} serves {', '.join(models)}, not {model}: correct `model`, or stop the other server or use another port"
+                f"{self.client.url} serves {', '.join(models)}, not {model}: "
+                "correct `model`, or stop the other server or use another port"
             )
         asked = time.monotonic()
         self._until(lambda timeout_s: self.client.generate_token(model, self.params["prompt"], timeout_s))
         first_token_s = round(time.monotonic() - asked, 3)
+        # Whoever answered, it was not a service that is dead by now.
+        self.watch.check()
         return {"model": model, "health_s": self.health_s, "first_token_s": first_token_s, "seconds": self.elapsed_s()}
 
     def explain(self, error: Exception) -> str:
         """One sentence: what is wrong, and how far it had come."""
         if isinstance(error, ServiceDead):
-            return f"the service died before it was ready: {error} (after {self.elapsed_s()} s; {self.client.url}: {self.last_reason})"
+            seen = f"{self.client.url}: {self.last_reason}"
+            return f"the service died before it was ready: {error} (after {self.elapsed_s()} s; {seen})"
         if isinstance(error, _TimedOut) and self.health_s is not None:
-            return f"no token within {self.timeout_s} s, though /health answers 200 since {self.health_s} s: {self.last_reason}"
+            return (
+                f"no token within {self.timeout_s} s, though /health answers 200 since {self.health_s} s: "
+                f"{self.last_reason}; see its log, and restart it"
+            )
         if isinstance(error, _TimedOut):
-            return f"not healthy within {self.timeout_s} s: {self.last_reason}; see its log, or raise timeout_s if it is still loading"
+            return (
+                f"not healthy within {self.timeout_s} s: {self.last_reason}; "
+                "see its log, or raise timeout_s if it is still loading"
+            )
         return str(error)
 
     def _until(self, question):
-        """Asks until there is an answer. The service is looked at before every question, and during it."""
+        """Asks until there is an answer. Looks at the service whenever there is none, and while a question hangs."""
         while True:
-            self.watch.check()
             try:
                 return self._ask(question)
             except NotReady as error:
                 self.last_reason = str(error)
                 if self.check_mode:
                     raise
+            self.watch.check()
             pause_s = min(self.params["interval_s"], self._remaining_s())
             time.sleep(pause_s)
 

@@ -30,7 +30,7 @@ class SupervisorClient:
             raise ProvisionError(f"supervisord on {self.path} answers {error}; is it still shutting down?") from error
 
     def program(self, name: str) -> dict | None:
-        """What supervisord knows of a program (statename, pid, description, spawnerr …); None for one it does not supervise."""
+        """What supervisord knows of a program (statename, pid, spawnerr …); None for one it does not supervise."""
         try:
             return self._proxy.supervisor.getProcessInfo(name)
         except xmlrpc.client.Fault as fault:
@@ -41,7 +41,7 @@ class SupervisorClient:
             raise ProvisionError(f"supervisord on {self.path} does not answer: {error}") from error
 
     def update(self) -> bool:
-        """Has the configuration read again and applied to programs that it adds, changes or removes; True when there were any."""
+        """Has the configuration read again, and programs added, changed or removed; True when there were any."""
         with self._explained("read its configuration again"):
             added, changed, removed = self._proxy.supervisor.reloadConfig()[0]
             for group in [*removed, *changed]:
@@ -73,7 +73,9 @@ class SupervisorClient:
         except xmlrpc.client.Fault as fault:
             raise ProvisionError(f"supervisord on {self.path} did not {action}: {fault.faultString}") from fault
         except (OSError, xmlrpc.client.Error, http.client.HTTPException) as error:
-            raise ProvisionError(f"supervisord on {self.path} did not {action}: {error}; see its supervisord.log") from error
+            raise ProvisionError(
+                f"supervisord on {self.path} did not {action}: {error}; see its supervisord.log"
+            ) from error
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -1,8 +1,8 @@
 """The text of supervisord.conf from data, escaped so that the program receives each string unchanged.
 
-supervisord 4.3 reads a value in three steps: configparser (white space before `;` or `#` begins a comment, even inside quotes), then
-Python's `%` operator, then shlex: POSIX rules for a command, but for `environment` rules without any escape, that strip every quote
-from both ends. A variable those cannot express is set by env(1) in front of the command.
+supervisord 4.3 reads a value in three steps: configparser (white space before `;` or `#` begins a comment, even inside
+quotes), then Python's `%` operator, then shlex: POSIX rules for a command, but for `environment` rules without escapes that
+strip every quote from both ends. A variable those cannot express is set by env(1) in front of the command.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ def _path(value, what: str) -> str:
     text = _text(value, what)
     if not text.startswith("/") or text != text.strip() or _COMMENT.search(text):
         raise SupervisorConfigError(
-            f"{what}: {text!r} is not an absolute path that supervisord can read (no `;` or `#` after a space); use another folder"
+            f"{what}: {text!r} is not an absolute path that supervisord can read "
+            "(no `;` or `#` after a space); use another folder"
         )
     return text.replace("%", "%%")
 
 
 def quote_argument(text: str) -> str:
-    """One word of a command, before `%` is doubled: quotes are closed and opened again between a space and a comment sign."""
+    """One word of a command, before `%` is doubled: quotes close and open again between a space and a comment sign."""
     return _COMMENT.sub(lambda match: match[0] + "''", shlex.quote(text))
 
 
@@ -73,7 +74,9 @@ def command_lines(argv: list, environment: dict) -> list[str]:
     for name, value in environment.items():
         what = f"environment variable {name}"
         if not _VARIABLE.fullmatch(str(name)):
-            raise SupervisorConfigError(f"{what}: not a name of a variable (letters, digits and _, not beginning with a digit)")
+            raise SupervisorConfigError(
+                f"{what}: not a name of a variable (letters, digits and _, not beginning with a digit)"
+            )
         text = _text(value, what)
         quoted = quote_variable(text)
         if quoted is None:
@@ -83,7 +86,8 @@ def command_lines(argv: list, environment: dict) -> list[str]:
     if assignments:
         if "=" in words[0]:
             raise SupervisorConfigError(
-                f"argv[0]: {words[0]!r} holds `=`, and {assignments[0].split('=')[0]} has a value that only env(1) can set; rename the program"
+                f"argv[0]: {words[0]!r} holds `=`, and {assignments[0].split('=')[0]} has a value "
+                "that only env(1) can set; rename the program"
             )
         words = [_ENV, *assignments, *words]
     lines = ["command=" + " ".join(map(quote_argument, words))]
@@ -120,7 +124,9 @@ def render_daemon(layout: SupervisorLayout, as_root: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_program(layout: SupervisorLayout, argv: list, environment: dict, directory: str | None, options: dict) -> str:
+def render_program(
+    layout: SupervisorLayout, argv: list, environment: dict, directory: str | None, options: dict
+) -> str:
     """The program's section. `options`: start_s, start_retries, stop_timeout_s, log_max_mb, log_backups (integers)."""
     if not _NAME.fullmatch(layout.name):
         raise SupervisorConfigError(f"name: {layout.name!r} is not a name of letters, digits, `_`, `.` and `-`")

@@ -26,23 +26,45 @@ def daemon_pid(layout: SupervisorLayout, client: SupervisorClient) -> int | None
 
 
 def start_daemon(supervisord: list[str], layout: SupervisorLayout, client: SupervisorClient) -> None:
-    """Returns when supervisord answers. It gets a plain environment: its programs inherit it, and ours is that of a deployment."""
+    """Returns when supervisord answers. Its programs inherit its environment: a plain one, not that of a deployment."""
     account = pwd.getpwuid(os.geteuid())
-    environment = {"PATH": _PATH, "HOME": account.pw_dir, "USER": account.pw_name, "LOGNAME": account.pw_name, "LANG": "C.UTF-8"}
+    environment = {
+        "PATH": _PATH,
+        "HOME": account.pw_dir,
+        "USER": account.pw_name,
+        "LOGNAME": account.pw_name,
+        "LANG": "C.UTF-8",
+    }
     command = [*supervisord, "-c", layout.config]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            timeout=_START_TIMEOUT_S, env=environment, cwd=layout.folder,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_START_TIMEOUT_S,
+            env=environment,
+            cwd=layout.folder,
+        )
     except OSError as error:
-        raise ProvisionError(f"supervisord: {command[0]} cannot be run: {error.strerror}; install the package supervisor there") from error
+        raise ProvisionError(
+            f"supervisord: {command[0]} cannot be run: {error.strerror}; install the package supervisor there"
+        ) from error
     except subprocess.TimeoutExpired as error:
-        raise ProvisionError(f"supervisord did not go into the background within {_START_TIMEOUT_S} s; see {layout.log}") from error
+        raise ProvisionError(
+            f"supervisord did not go into the background within {_START_TIMEOUT_S} s; see {layout.log}"
+        ) from error
     if done.returncode != 0:
-        raise ProvisionError(f"supervisord ended with status {done.returncode}: {done.stdout.strip()[-2000:]}; see {layout.log}")
+        raise ProvisionError(
+            f"supervisord ended with status {done.returncode}: {done.stdout.strip()[-2000:]}; see {layout.log}"
+        )
     if not _wait(lambda: client.pid() is not None, _START_TIMEOUT_S):
-        raise ProvisionError(f"supervisord does not answer on {layout.socket}; last lines of its log:\n" + "\n".join(last_lines(20, log_file=layout.log)))
+        raise ProvisionError(
+            f"supervisord does not answer on {layout.socket}; last lines of its log:\n"
+            + "\n".join(last_lines(20, log_file=layout.log))
+        )
 
 
 def end_daemon(layout: SupervisorLayout, client: SupervisorClient, stop_timeout_s: int) -> None:
@@ -54,12 +76,14 @@ def end_daemon(layout: SupervisorLayout, client: SupervisorClient, stop_timeout_
         else:
             os.kill(pid, signal.SIGTERM)
         if not _wait(lambda: not is_alive(pid), stop_timeout_s + _MARGIN_S):
-            raise ProvisionError(f"supervisord (pid {pid}) did not end within {stop_timeout_s + _MARGIN_S} s; see {layout.log}, or kill it")
+            raise ProvisionError(
+                f"supervisord (pid {pid}) did not end within {stop_timeout_s + _MARGIN_S} s; kill it (see {layout.log})"
+            )
     end_orphans(layout, stop_timeout_s)
 
 
 def end_orphans(layout: SupervisorLayout, stop_timeout_s: int) -> list[int]:
-    """Ends processes that outlived their supervisord (it was killed): they would hold the port and the memory. Their pids."""
+    """Ends processes that outlived a killed supervisord: they would keep the port and the memory. Their pids."""
     orphans = find_orphans(layout)
     for number, patience_s in ((signal.SIGTERM, stop_timeout_s), (signal.SIGKILL, _MARGIN_S)):
         for pid in filter(is_alive, orphans):
@@ -67,7 +91,9 @@ def end_orphans(layout: SupervisorLayout, stop_timeout_s: int) -> list[int]:
                 os.kill(pid, number)
         if _wait(lambda: not any(map(is_alive, orphans)), patience_s):
             return orphans
-    raise ProvisionError(f"processes {', '.join(map(str, filter(is_alive, orphans)))} of {layout.name} cannot be ended; look at them")
+    raise ProvisionError(
+        f"processes {', '.join(map(str, filter(is_alive, orphans)))} of {layout.name} cannot be ended; look at them"
+    )
 
 
 def find_orphans(layout: SupervisorLayout) -> list[int]:

@@ -1,4 +1,4 @@
-"""Puts a service under a supervisord of its own, keeps it so, or takes both away. Used by the supervisor_program module."""
+"""Puts a service under a supervisord of its own, keeps it so, or takes both away."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def install_program(params: dict, check_mode: bool) -> dict:
     else:
         daemon_text, program_text = _texts(params, layout)
         after = FileState(daemon_text + program_text, 0o600, os.geteuid(), os.getegid())
-        missing = _missing_program(params["argv"])
+        missing = [*_missing_program(params["argv"][0]), *_missing_program(params["supervisord"][0])]
         if missing and not check_mode:
-            raise ProvisionError(f"{layout.name}: {missing}; install it first")
-        # On a bare host the earlier stages, which would have installed the program, were only predicted too.
-        warnings += [f"{layout.name}: {missing}"] if missing else []
+            raise ProvisionError(f"{layout.name}: {' and '.join(missing)}; install it first")
+        # On a bare host the earlier stages, which would have installed the programs, were only predicted too.
+        warnings += [f"{layout.name}: {problem}" for problem in missing]
         pid = daemon_pid(layout, client)
         program = client.program(layout.name) if pid and client.pid() else None
         plan = _plan(params, pid, program, before, after, daemon_text)
@@ -57,7 +57,7 @@ def install_program(params: dict, check_mode: bool) -> dict:
 
 
 def supervisorctl(supervisord: list[str], config: str) -> list[str]:
-    """The argv of supervisorctl that belongs to a supervisord's, with its configuration: hand it to other modules as `ctl`."""
+    """The argv of supervisorctl beside a supervisord, with its configuration; other modules take it as `ctl`."""
     folder, name = os.path.split(supervisord[-1])
     return [*supervisord[:-1], os.path.join(folder, name.replace("supervisord", "supervisorctl")), "-c", config]
 
@@ -72,8 +72,10 @@ def _texts(params: dict, layout: SupervisorLayout) -> tuple[str, str]:
         raise ProvisionError(f"{layout.name}: {error}") from error
 
 
-def _plan(params: dict, pid: int | None, program: dict | None, before: FileState, after: FileState, daemon_text: str) -> _Plan:
-    """`pid` of a running supervisord; `program` as it reports it, None where it cannot be reached or does not know it."""
+def _plan(
+    params: dict, pid: int | None, program: dict | None, before: FileState, after: FileState, daemon_text: str
+) -> _Plan:
+    """`pid` of a running supervisord; `program` as it reports it, None where it does not answer or does not know it."""
     if not params["started"]:
         return _Plan(write=before != after, end_first=False, begin=False, restart=False)
     end_first = pid is not None and (program is None or not (before.text or "").startswith(daemon_text))
@@ -132,13 +134,14 @@ def _facts(program: dict | None) -> dict:
     return {"pid": (program or {}).get("pid") or None, "program_state": (program or {}).get("statename")}
 
 
-def _missing_program(argv: list) -> str | None:
-    path = str(argv[0])
+def _missing_program(program) -> list[str]:
+    """What keeps a program from being run: nothing, or one sentence."""
+    path = str(program)
     if not os.path.exists(path):
-        return f"the program {path} does not exist"
+        return [f"the program {path} does not exist"]
     if os.path.isdir(path) or not os.access(path, os.X_OK):
-        return f"{path} is not an executable file"
-    return None
+        return [f"{path} is not an executable file"]
+    return []
 
 
 def _remove(params: dict, layout: SupervisorLayout, client: SupervisorClient, check_mode: bool) -> dict:

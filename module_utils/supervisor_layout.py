@@ -45,11 +45,13 @@ class SupervisorLayout:
         return f"/tmp/ddtree-{os.geteuid()}-{digest}/supervisor.sock"
 
     def make_folders(self) -> None:
-        """Creates the folder, and the socket's where it is another: that one lies in a place where anybody may write, so it must be ours."""
+        """Creates the folder, and the socket's where that is another: anybody may write beside it, so it must be ours."""
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
-            raise ProvisionError(f"cannot create {self.folder}: {error.strerror}; set dir to a folder this user owns") from error
+            raise ProvisionError(
+                f"cannot create {self.folder}: {error.strerror}; set dir to a folder this user owns"
+            ) from error
         outside = os.path.dirname(self.socket)
         if outside == self.folder:
             return
@@ -59,7 +61,7 @@ class SupervisorLayout:
             info = os.lstat(outside)
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
                 raise ProvisionError(
-                    f"{outside} is not a folder of this user alone; remove it, or set dir to a shorter path than {self.folder}"
+                    f"{outside} is not a folder of this user alone; remove it, or shorten dir ({self.folder})"
                 ) from None
 
     def files(self) -> list[str]:
@@ -72,4 +74,8 @@ class SupervisorLayout:
     def _rotated(self, log: str) -> list[str]:
         prefix = os.path.basename(log) + "."
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
-        return [os.path.join(self.folder, name) for name in sorted(names) if name.startswith(prefix) and name[len(prefix) :].isdecimal()]
+        return [
+            os.path.join(self.folder, name)
+            for name in sorted(names)
+            if name.startswith(prefix) and name[len(prefix) :].isdecimal()
+        ]

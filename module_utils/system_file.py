@@ -23,7 +23,10 @@ class FileState:
 
 
 def read_state(path: str) -> FileState:
-    """Text (UTF-8; other bytes survive as surrogates) and attributes of a file. A symbolic link reads as "no file": it is replaced."""
+    """Text (UTF-8; other bytes survive as surrogates) and attributes of a file.
+
+    A symbolic link reads as "no file": it is replaced. Errors: ProvisionError for what is no file or may not be read.
+    """
     try:
         info = os.lstat(path)
         if stat.S_ISLNK(info.st_mode):
@@ -35,7 +38,9 @@ def read_state(path: str) -> FileState:
     except FileNotFoundError:
         return FileState()
     except (PermissionError, NotADirectoryError) as error:
-        raise ProvisionError(f"cannot read {path}: {error.strerror}; run the task as its owner or as root (become: true)") from error
+        raise ProvisionError(
+            f"cannot read {path}: {error.strerror}; run the task as its owner or as root (become: true)"
+        ) from error
 
 
 def owner_ids(owner: str | None, group: str | None) -> tuple[int, int]:
@@ -66,7 +71,9 @@ def write_atomically(path: str, wanted: FileState) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise ProvisionError(f"cannot write {path}: {error.strerror}; run the task as its owner or as root (become: true)") from error
+        raise ProvisionError(
+            f"cannot write {path}: {error.strerror}; run the task as its owner or as root (become: true)"
+        ) from error
 
 
 def remove(path: str) -> bool:
@@ -76,7 +83,9 @@ def remove(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise ProvisionError(f"cannot remove {path}: {error.strerror}; run the task as its owner or as root (become: true)") from error
+        raise ProvisionError(
+            f"cannot remove {path}: {error.strerror}; run the task as its owner or as root (become: true)"
+        ) from error
     return True
 
 

@@ -1,6 +1,6 @@
-"""The text of a systemd unit from data: sections, an argv, an environment, escaped so that the process receives each string unchanged.
+"""The text of a systemd unit from data, escaped so that the process receives every string unchanged.
 
-Rules measured on systemd 252: systemd.syntax(7), systemd.service(5) "COMMAND LINES", systemd.exec(5) "Environment".
+Rules (checked with systemd 252): systemd.syntax(7), systemd.service(5) "COMMAND LINES", systemd.exec(5) "Environment".
 """
 
 import re
@@ -52,7 +52,7 @@ def quote(text: str) -> str:
 
 
 def command_line(argv: list, what: str, prefixes: str = "") -> str:
-    """The value of an Exec line. `$` is doubled: systemd substitutes variables in arguments, though never in the program's path."""
+    """The value of an Exec line. `$` is doubled: systemd puts variables into arguments, if not into the program's path."""
     if not isinstance(argv, list) or not argv:
         raise UnitError(f"{what}: {argv!r} is not a list with a program and its arguments")
     words = [_text(word, f"{what}[{index}]") for index, word in enumerate(argv)]
@@ -60,7 +60,9 @@ def command_line(argv: list, what: str, prefixes: str = "") -> str:
     if not program.startswith("/") or program.endswith("/"):
         raise UnitError(f"{what}[0]: {words[0]!r} is not the absolute path of a program")
     if any(character in "\"'\\$\x7f" or character < " " for character in program):
-        raise UnitError(f"{what}[0]: {words[0]!r} holds a quote, a backslash, `$` or a control character; systemd refuses such a path")
+        raise UnitError(
+            f"{what}[0]: {words[0]!r} holds a quote, a backslash, `$` or a control character; rename the program"
+        )
     return _bounded(" ".join([quote(words[0]), *(quote(word.replace("$", "$$")) for word in words[1:])]), what)
 
 
@@ -78,7 +80,9 @@ def environment_lines(environment: dict) -> list[str]:
 def _bounded(line: str, what: str) -> str:
     size_bytes = len(line.encode())
     if size_bytes > _LINE_BYTES:
-        raise UnitError(f"{what}: needs {size_bytes:,} bytes, a line of a unit holds {_LINE_BYTES:,}; pass a file instead")
+        raise UnitError(
+            f"{what}: needs {size_bytes:,} bytes, a line of a unit holds {_LINE_BYTES:,}; pass a file instead"
+        )
     return line
 
 
@@ -88,7 +92,9 @@ def _verbatim(value, what: str) -> str:
         return "yes" if value else "no"
     text = _text(value, what)
     if text != text.strip() or "\r" in text:
-        raise UnitError(f"{what}: {text!r} begins or ends with white space or holds a carriage return, which systemd drops")
+        raise UnitError(
+            f"{what}: {text!r} begins or ends with white space or holds a carriage return, which systemd drops"
+        )
     if text.endswith("\\"):
         raise UnitError(f"{what}: {text!r} ends with a backslash, which joins the next line to it")
     return _bounded(text, what)
@@ -136,4 +142,6 @@ def render(sections: dict, argv: list | None = None, environment: dict | None = 
         blocks.setdefault("Service", []).extend(added)
     if not blocks:
         raise UnitError("sections is empty; a unit needs at least one section")
-    return HEADER + "".join(f"\n[{section}]\n" + "".join(f"{line}\n" for line in lines) for section, lines in blocks.items())
+    return HEADER + "".join(
+        f"\n[{section}]\n" + "".join(f"{line}\n" for line in lines) for section, lines in blocks.items()
+    )

@@ -1,4 +1,4 @@
-"""Installs or removes a systemd unit: render, verify, replace in one step, and reload systemd only where something changed."""
+"""Installs or removes a systemd unit: render, verify, replace in one step, reload systemd only after a change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def install_unit(params: dict, check_mode: bool) -> dict:
     result = {"path": path, "reloaded": False, "warnings": []}
     if os.path.islink(path) and os.path.realpath(path) == os.devnull:
         if params["state"] == "present":
-            raise ProvisionError(f"{name} is masked ({path} points to {os.devnull}); run `systemctl unmask {name}` first")
+            raise ProvisionError(
+                f"{name} is masked ({path} points to {os.devnull}); run `systemctl unmask {name}` first"
+            )
         return {**result, "changed": False}
     before = read_state(path)
     after = FileState() if params["state"] == "absent" else _wanted(params, check_mode, result["warnings"])
@@ -55,8 +57,8 @@ def _wanted(params: dict, check_mode: bool, warnings: list[str]) -> FileState:
     for variable in params["environment"]:
         if _SECRET_NAME.search(variable):
             warnings.append(
-                f"{name}: environment variable {variable} looks like a secret, and everyone on the host can read a unit; "
-                "put it into a file of mode 0600 and name the file in [Service] EnvironmentFile"
+                f"{name}: environment variable {variable} looks like a secret, and everyone on the host can read "
+                "a unit; put it into a file of mode 0600 and name the file in [Service] EnvironmentFile"
             )
     if params["verify"]:
         faults, missing = unit_faults(name, text)
@@ -67,7 +69,9 @@ def _wanted(params: dict, check_mode: bool, warnings: list[str]) -> FileState:
             faults += missing
         if faults:
             raise ProvisionError(
-                f"{name} is not installed, systemd-analyze verify says: " + "; ".join(faults), faults=faults, unit_text=text
+                f"{name} is not installed, systemd-analyze verify says: " + "; ".join(faults),
+                faults=faults,
+                unit_text=text,
             )
     return FileState(text, _mode(params["mode"]), *owner_ids(params["owner"], params["group"]))
 

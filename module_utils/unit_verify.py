@@ -1,4 +1,4 @@
-"""Asks systemd-analyze about a unit before it replaces the installed one. Any output is a fault: it exits 0 on most of them."""
+"""Asks systemd-analyze about a unit before it is installed. Any output is a fault: it exits 0 on most of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ansible.module_utils.provision_error import ProvisionError
 
 _MISSING_PROGRAM = re.compile(r"Command .* is not executable: No such file or directory")
 # "/lib/systemd/system/other.service:3: …" and "other.service: …"
-_SUBJECT = re.compile(r"(?P<subject>/[^:]+|[^\s:]+\.(?:service|socket|target|mount|automount|swap|timer|path|slice|scope|device)):")
+_SUBJECT = re.compile(
+    r"(?P<subject>/[^:]+|[^\s:]+\.(?:service|socket|target|mount|automount|swap|timer|path|slice|scope|device)):"
+)
 _TIMEOUT_S = 60
 
 
@@ -28,13 +30,18 @@ def unit_faults(name: str, text: str) -> tuple[list[str], list[str]]:
         # A clean environment: SYSTEMD_LOG_LEVEL=debug or a log target would change what is printed, and where.
         environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, env=environment)
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, env=environment
+            )
         except FileNotFoundError as error:
             raise ProvisionError(
-                f"{name} cannot be verified: systemd-analyze is missing on this host; install the package systemd or set verify: false"
+                f"{name} cannot be verified: systemd-analyze is missing on this host; "
+                "install the package systemd or set verify: false"
             ) from error
         except subprocess.TimeoutExpired as error:
-            raise ProvisionError(f"systemd-analyze verify of {name} took more than {_TIMEOUT_S} s; set verify: false") from error
+            raise ProvisionError(
+                f"systemd-analyze verify of {name} took more than {_TIMEOUT_S} s; set verify: false"
+            ) from error
         output = (done.stdout + done.stderr).replace(folder + "/", "")
     return classify(name, output, done.returncode)
 

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-
 # A server of its own process; its name stands in its command line.
 SERVER = """
 import socket, sys, time
@@ -56,7 +55,12 @@ def test_the_service_s_own_processes_pass(run_module, listener):
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [({"port": 70000}, "70000"), ({"port": 0}, "1 to 65535"), ({"port": 80, "host": "no.such.host.invalid"}, "no.such.host.invalid"), ({"port": 8000, "host": "203.0.113.7"}, "203.0.113.7")],
+    [
+        ({"port": 70000}, "70000"),
+        ({"port": 0}, "1 to 65535"),
+        ({"port": 80, "host": "no.such.host.invalid"}, "no.such.host.invalid"),
+        ({"port": 8000, "host": "203.0.113.7"}, "203.0.113.7"),
+    ],
 )
 def test_bad_input(run_module, arguments, named):
     failed = run_module("port_free", arguments)

@@ -1,4 +1,4 @@
-"""serving_health as a module: its result, its secret, its end; and a service of a real systemd that dies while it waits."""
+"""serving_health as a module: its result, its secret, its end, and a service of a real systemd that dies meanwhile."""
 
 import json
 import socket
@@ -51,14 +51,19 @@ def test_the_key_is_sent_and_never_shown(run_module):
 
 def test_it_ends_though_a_request_never_does(run_module):
     with FakeServer(completions="hang") as server:
-        result = run_module("serving_health", {"url": server.url, "timeout_s": 0.5, "interval_s": 0.1, "request_timeout_s": 1000})
+        result = run_module(
+            "serving_health", {"url": server.url, "timeout_s": 0.5, "interval_s": 0.1, "request_timeout_s": 1000}
+        )
     assert result["failed"]
     assert "no token within 0.5 s" in result["msg"]
     assert result["ready"] is False
 
 
 def test_check_mode_on_a_host_without_the_service(run_module, free_port):
-    for watched in ({"unit": "ddtree.service"}, {"supervisor": {"ctl": ["/nowhere/supervisorctl"], "program": "ddtree"}}):
+    for watched in (
+        {"unit": "ddtree.service"},
+        {"supervisor": {"ctl": ["/nowhere/supervisorctl"], "program": "ddtree"}},
+    ):
         result = run_module("serving_health", {"url": f"http://127.0.0.1:{free_port}", **watched}, check=True)
         assert not result.get("failed")
         assert not result["changed"]
@@ -76,13 +81,22 @@ class TestWithSystemd:
             script = SUPPORT / "fake_completions_server.py"
             (systemd.folder / "switches.json").write_text(json.dumps(switches))
             launcher = systemd.folder / "launcher"
-            launcher.write_text(f"#!/bin/sh\nexec {sys.executable} {script} {free_port} \"$(cat {systemd.folder}/switches.json)\"\n")
+            launcher.write_text(
+                f'#!/bin/sh\nexec {sys.executable} {script} {free_port} "$(cat {systemd.folder}/switches.json)"\n'
+            )
             launcher.chmod(0o755)
-            unit = f"[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart={launcher}\nEnvironment=DDTREE_RELEASE=r1 SECRET=s\n{service}\n"
-            (systemd.units / "ddtree.service").write_text(unit)
+            (systemd.units / "ddtree.service").write_text(
+                "[Unit]\nStartLimitIntervalSec=0\n"
+                f"[Service]\nExecStart={launcher}\nEnvironment=DDTREE_RELEASE=r1 SECRET=s\n{service}\n"
+            )
             systemd.run("systemctl", "daemon-reload")
             systemd.run("systemctl", "start", "ddtree.service")
-            return {"url": f"http://127.0.0.1:{free_port}", "unit": "ddtree.service", "interval_s": 0.05, "timeout_s": 60}
+            return {
+                "url": f"http://127.0.0.1:{free_port}",
+                "unit": "ddtree.service",
+                "interval_s": 0.05,
+                "timeout_s": 60,
+            }
 
         yield start
         systemd.run("systemctl", "stop", "ddtree.service", check=False)
@@ -98,7 +112,10 @@ class TestWithSystemd:
 
     @pytest.mark.parametrize(
         ("service", "said"),
-        [("", "failed (failed), result exit-code; its process exited with status 3"), ("Restart=always\nRestartSec=30", "auto-restart")],
+        [
+            ("", "failed (failed), result exit-code; its process exited with status 3"),
+            ("Restart=always\nRestartSec=30", "auto-restart"),
+        ],
     )
     def test_a_service_that_dies_is_reported_with_its_last_words(self, start, inside, service, said):
         failed = inside("serving_health", start(service, unhealthy_for=10**6, dies_after_s=0.5))
@@ -109,7 +126,9 @@ class TestWithSystemd:
         assert "RuntimeError: the last words of the server" in failed["log"]
 
     def test_a_crash_loop_is_reported_though_each_attempt_lives(self, start, inside):
-        failed = inside("serving_health", start("Restart=always\nRestartSec=1ms", unhealthy_for=10**6, dies_after_s=0.4))
+        failed = inside(
+            "serving_health", start("Restart=always\nRestartSec=1ms", unhealthy_for=10**6, dies_after_s=0.4)
+        )
         assert failed["failed"]
         assert "died before it was ready" in failed["msg"]
 

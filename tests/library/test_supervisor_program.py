@@ -1,4 +1,4 @@
-"""supervisor_program with a real supervisord: it starts, keeps, changes and removes a service, and predicts all of it."""
+"""supervisor_program with a real supervisord: starts, keeps, changes and removes a service, and predicts all of it."""
 
 import os
 import signal
@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-from fake_completions_server import FakeServer  # noqa: E402
-from process_strings import arguments, environments  # noqa: E402
+from fake_completions_server import FakeServer
+from process_strings import arguments, environments
 
 SUPERVISORD = str(Path(sys.executable).parent / "supervisord")
 pytestmark = pytest.mark.skipif(not os.path.exists(SUPERVISORD), reason="needs the package supervisor")
@@ -25,7 +25,12 @@ pytestmark = pytest.mark.skipif(not os.path.exists(SUPERVISORD), reason="needs t
 SLEEP = ["/bin/sleep", "1000"]
 OPTIONS = {"start_s": 1, "start_retries": 1, "stop_timeout_s": 5, "log_max_mb": 1, "log_backups": 1}
 # Leaves what the kernel handed over, then stays.
-STUB = '#!/bin/sh\ncat /proc/$$/cmdline > "$1.argv"\ncat /proc/$$/environ > "$1.new"\nmv "$1.new" "$1.environ"\nexec sleep 1000\n'
+STUB = """#!/bin/sh
+cat /proc/$$/cmdline > "$1.argv"
+cat /proc/$$/environ > "$1.new"
+mv "$1.new" "$1.environ"
+exec sleep 1000
+"""
 
 
 def eventually(condition):
@@ -197,7 +202,7 @@ def test_somebody_else_s_folder_for_the_socket_is_refused(tmp_path):
     ("wrong", "named"),
     [
         ({"argv": ["/nowhere/ddtree", "serve"]}, ["/nowhere/ddtree", "does not exist", "install"]),
-        ({"argv": ["/etc/hostname"]}, ["/etc/hostname", "not an executable"]),
+        ({"argv": ["/etc"]}, ["/etc is not an executable"]),
         ({"supervisord": ["/nowhere/supervisord"]}, ["/nowhere/supervisord", "install"]),
         ({"environment": {"PROMPT": "a\nb"}}, ["ddtree", "environment variable PROMPT", "newline"]),
         ({"argv": None}, ["argv"]),
@@ -209,6 +214,7 @@ def test_bad_input_gets_one_message_and_leaves_nothing_running(service, wrong, n
     for part in named:
         assert part in failed["msg"]
     assert find_orphans(service.layout) == []
+    assert not service.folder.exists()
 
 
 def test_a_program_that_is_not_there_yet_is_a_warning_in_check_mode(service):
@@ -217,14 +223,19 @@ def test_a_program_that_is_not_there_yet_is_a_warning_in_check_mode(service):
     assert "/nowhere/ddtree does not exist" in str(predicted["warnings"])
 
 
-def test_what_other_modules_read_of_it(service, run_module, tmp_path):
+def test_what_other_modules_read_of_it(service, run_module):
     script = Path(sys.modules[FakeServer.__module__].__file__)
     with FakeServer() as probe:
         port = probe.server.server_port
     server = [sys.executable, str(script), str(port)]
     done = service(argv=server, environment={"DDTREE_RELEASE": "r7"})
     supervisor = {"ctl": done["ctl"], "program": "ddtree"}
-    health = {"url": f"http://127.0.0.1:{port}", "supervisor": supervisor, "log_file": done["log_file"], "timeout_s": 60}
+    health = {
+        "url": f"http://127.0.0.1:{port}",
+        "supervisor": supervisor,
+        "log_file": done["log_file"],
+        "timeout_s": 60,
+    }
     assert run_module("serving_health", health)["ready"]
     running = run_module("running_service", {"supervisor": supervisor, "variables": ["DDTREE_RELEASE"]})
     assert running["active"]
@@ -242,7 +253,9 @@ def test_what_other_modules_read_of_it(service, run_module, tmp_path):
 cases = st.lists(st.tuples(arguments(refused="\r"), environments(refused="\r")), min_size=8, max_size=12)
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(cases)
 def test_programs_receive_what_was_given(tmp_path_factory, batch):
     folder = tmp_path_factory.mktemp("strings")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-from private_systemd import PrivateSystemd  # noqa: E402
+from private_systemd import PrivateSystemd
 
 needs_analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 SLEEP = ["/bin/sleep", "1000"]
@@ -145,7 +145,11 @@ def test_without_systemd_the_alternative_is_named(run_module, arguments):
 
 @needs_analyze
 def test_through_ansible_the_order_of_sections_and_keys_is_kept(run_ansible, arguments, tmp_path):
-    arguments["sections"] = {"Unit": {"Wants": "a.target", "After": "a.target"}, "Install": {"WantedBy": "b.target"}, "Service": {"Type": "exec"}}
+    arguments["sections"] = {
+        "Unit": {"Wants": "a.target", "After": "a.target"},
+        "Install": {"WantedBy": "b.target"},
+        "Service": {"Type": "exec"},
+    }
     assert run_ansible("systemd_unit", arguments)["changed"]
     text = (tmp_path / "ddtree.service").read_text()
     positions = [text.index(part) for part in ("[Unit]", "Wants=", "After=", "[Install]", "[Service]", "ExecStart=")]
@@ -171,7 +175,10 @@ class TestWithSystemd:
         systemd.run("systemctl", "daemon-reload")
 
     def test_a_started_service_is_what_the_unit_says(self, systemd, unit):
-        sections = {"Service": {"LimitNOFILE": 4096, "TimeoutStopSec": "33s"}, "Install": {"WantedBy": "multi-user.target"}}
+        sections = {
+            "Service": {"LimitNOFILE": 4096, "TimeoutStopSec": "33s"},
+            "Install": {"WantedBy": "multi-user.target"},
+        }
         done = unit(sections=sections, argv=SLEEP, environment={"A": "50% of $HOME"})
         assert done["changed"]
         assert done["reloaded"]

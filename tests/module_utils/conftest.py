@@ -5,4 +5,4 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 
-from weights_fixtures import dest, files, hub, repository, silent_endpoint  # noqa: E402, F401
+from weights_fixtures import dest, files, hub, repository, silent_endpoint  # noqa: F401

@@ -49,7 +49,8 @@ def test_the_command_line_and_environment_hold_no_secret(private_tmp, monkeypatc
         assert daemon.client.get_global_option()["split"] == "3"
 
 
-def test_the_configuration_file_is_for_us_alone(private_tmp, monkeypatch):
+@pytest.mark.usefixtures("private_tmp")
+def test_the_configuration_file_is_for_us_alone(monkeypatch):
     seen = []
     real = subprocess.Popen
 
@@ -69,7 +70,9 @@ def test_the_configuration_file_is_for_us_alone(private_tmp, monkeypatch):
 
 def test_only_who_knows_the_secret_is_answered():
     with Aria2Daemon({}) as daemon:
-        body = json.dumps({"jsonrpc": "2.0", "id": "1", "method": "aria2.getVersion", "params": ["token:guess"]}).encode()
+        body = json.dumps(
+            {"jsonrpc": "2.0", "id": "1", "method": "aria2.getVersion", "params": ["token:guess"]}
+        ).encode()
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(f"http://127.0.0.1:{daemon.client.port}/jsonrpc", body)
         assert "Unauthorized" in caught.value.read().decode()
@@ -77,7 +80,9 @@ def test_only_who_knows_the_secret_is_answered():
 
 def test_it_listens_on_loopback_alone():
     with Aria2Daemon({}) as daemon:
-        inodes = {os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{daemon.process.pid}/fd")}
+        inodes = {
+            os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{daemon.process.pid}/fd")
+        }
         listening = []
         for table in ("tcp", "tcp6"):
             for row in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -121,7 +126,7 @@ def test_its_own_end_is_noticed():
         daemon.require_alive()
         os.kill(daemon.process.pid, signal.SIGKILL)
         daemon.process.wait()
-        with pytest.raises(ProvisionError, match="exit status -9.*rerun"):
+        with pytest.raises(ProvisionError, match=r"exit status -9.*rerun"):
             daemon.require_alive()
 
 

@@ -90,7 +90,7 @@ def test_a_passing_fault_is_waited_out(repository):
 
 def test_a_lasting_fault_is_not(repository):
     repository.faults.server_errors = 100
-    with pytest.raises(ProvisionError, match="HTTP 500.*mirror"):
+    with pytest.raises(ProvisionError, match=r"HTTP 500.*mirror"):
         read(repository, rate_limit_wait_s=1)
     assert len(repository.requests) < 5
 

@@ -9,7 +9,9 @@ def test_a_trailing_slash_goes():
     assert checked_endpoint("https://hub.example/mirror/") == "https://hub.example/mirror"
 
 
-@pytest.mark.parametrize("endpoint", ["", "hub.example", "ftp://hub", "file:///x", "https://", "https://h?x=1", "https://h#f"])
+@pytest.mark.parametrize(
+    "endpoint", ["", "hub.example", "ftp://hub", "file:///x", "https://", "https://h?x=1", "https://h#f"]
+)
 def test_what_is_no_hub_is_refused(endpoint):
     with pytest.raises(ProvisionError, match="not a hub's address"):
         checked_endpoint(endpoint)

@@ -117,8 +117,9 @@ def test_a_refusal_is_explained_and_not_retried(make, repository, files, faults,
     assert token is None or token not in str(caught.value)
 
 
-def test_a_file_that_the_commit_lacks(make, files):
-    with pytest.raises(ProvisionError, match="other.bin.*HTTP 404 EntryNotFound.*refresh=true"):
+@pytest.mark.usefixtures("files")
+def test_a_file_that_the_commit_lacks(make):
+    with pytest.raises(ProvisionError, match=r"other.bin.*HTTP 404 EntryNotFound.*refresh=true"):
         make().resolve(FileEntry("other.bin", 1, "sha256", "0" * 64))
 
 
@@ -133,7 +134,7 @@ def test_a_rate_limit_is_waited_out(make, repository, files, headers):
 def test_a_rate_limit_beyond_the_bound_is_an_error_at_once(make, repository, files):
     repository.faults.rate_limited = 1
     repository.faults.rate_limit_headers = {"RateLimit": '"resolvers";r=0;t=300'}
-    with pytest.raises(ProvisionError, match="HTTP 429.*raise rate_limit_wait_s"):
+    with pytest.raises(ProvisionError, match=r"HTTP 429.*raise rate_limit_wait_s"):
         make(rate_limit_wait_s=20).resolve(entry(files, SHARD))
 
 
@@ -141,7 +142,7 @@ def test_faults_pass_or_end(make, repository, files):
     repository.faults.server_errors = 2
     assert make().resolve(entry(files, SHARD)).uris
     repository.faults.server_errors = 1000
-    with pytest.raises(ProvisionError, match="HTTP 500.*name a mirror"):
+    with pytest.raises(ProvisionError, match=r"HTTP 500.*name a mirror"):
         make(rate_limit_wait_s=1).resolve(entry(files, SHARD))
 
 
@@ -189,7 +190,11 @@ def test_a_redirect_within_the_hub_is_followed_with_the_token(make, repository, 
 
 @pytest.mark.parametrize(
     ("location", "said"),
-    [("/org/name/resolve/{commit}/config.json", "in a circle"), ("file:///etc/passwd", "only http"), ("ftp://h/x", "only http")],
+    [
+        ("/org/name/resolve/{commit}/config.json", "in a circle"),
+        ("file:///etc/passwd", "only http"),
+        ("ftp://h/x", "only http"),
+    ],
 )
 def test_a_redirect_to_nowhere_good(make, repository, files, location, said):
     repository.faults.redirects = {"config.json": location.format(commit=repository.commit)}

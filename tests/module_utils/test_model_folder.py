@@ -35,7 +35,8 @@ def test_a_dangerous_name_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["config.json", "a/b/c.bin", "..x", "x..", ".gitattributes", "a b", "é.txt", "%2e%2e", "a/.ddtree/b", "x" * 215]
+    "name",
+    ["config.json", "a/b/c.bin", "..x", "x..", ".gitattributes", "a b", "é.txt", "%2e%2e", "a/.ddtree/b", "x" * 215],
 )
 def test_an_ordinary_name_is_taken(name):
     assert name_problem(name) is None
@@ -78,5 +79,5 @@ def test_extra_files_leave_the_state_folder_out(tmp_path):
 
 def test_a_folder_that_cannot_be_made_says_what_to_do(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ProvisionError, match="cannot be made.*choose another dest"):
+    with pytest.raises(ProvisionError, match=r"cannot be made.*choose another dest"):
         ModelFolder(tmp_path / "file" / "model").create()

@@ -11,9 +11,11 @@ TCP = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retr
    1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 17 1 0000 100 0 0 10 0
    2: 0100007F:9C40 0100007F:1F40 01 00000000:00000000 00:00000000 00000000     0        0 4243 1 0000 100 0 0 10 0
 """
-TCP6 = """  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000000000000000000001000000:1F40 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 99 1 0000 100 0 0 10 0
-"""
+TCP6 = (
+    "  sl  local_address                         remote_address                        st tx_queue rx_queue …\n"
+    "   0: 00000000000000000000000001000000:1F40 00000000000000000000000000000000:0000 0A "
+    "00000000:00000000 00:00000000 00000000     0        0 99 1 0000 100 0 0 10 0\n"
+)
 
 
 def test_listening_sockets_alone_are_listeners():

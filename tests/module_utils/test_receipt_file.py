@@ -60,7 +60,9 @@ def test_a_touched_file_is_not_trusted(receipt_path, file, change):
     assert load_receipt(receipt_path).recorded_hash(file, "a.bin") is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2, "files": {}}', '{"schema": 1, "files": [1]}', '{"schema": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 2, "files": {}}', '{"schema": 1, "files": [1]}', '{"schema": 1}']
+)
 def test_a_damaged_receipt_vouches_for_nothing(receipt_path, file, text):
     receipt_path.write_text(text)
     assert load_receipt(receipt_path).recorded_hash(file, "a.bin") is None

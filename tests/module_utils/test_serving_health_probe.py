@@ -11,7 +11,7 @@ from ansible.module_utils.provision_error import ProvisionError
 from ansible.module_utils.serving_health_probe import wait_until_ready
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-from fake_completions_server import FakeServer  # noqa: E402
+from fake_completions_server import FakeServer
 
 
 def wait(url, check_mode=False, **changes):
@@ -64,7 +64,12 @@ def test_another_model_is_named_at_once():
 
 @pytest.mark.parametrize(
     ("completions", "said"),
-    [("empty", "200 without a token"), ("error", "500"), ("garbage", "this is not an answer"), ("hang", "no answer within")],
+    [
+        ("empty", "200 without a token"),
+        ("error", "500"),
+        ("garbage", "this is not an answer"),
+        ("hang", "no answer within"),
+    ],
 )
 def test_health_without_a_token_is_not_ready(completions, said):
     with FakeServer(completions=completions) as server:
@@ -89,7 +94,9 @@ def test_nobody_listens():
     assert "refused" in message
 
 
-@pytest.mark.parametrize("banner", [b"SSH-2.0-OpenSSH_9.2\r\n", b"\x15\x03\x01\x00\x02\x02\x46", b"+OK dovecot ready\r\n"])
+@pytest.mark.parametrize(
+    "banner", [b"SSH-2.0-OpenSSH_9.2\r\n", b"\x15\x03\x01\x00\x02\x02\x46", b"+OK dovecot ready\r\n"]
+)
 def test_a_server_without_http_is_named_at_once(banner):
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -202,7 +209,10 @@ def test_a_restart_is_a_death_unless_it_is_allowed(fake_ctl):
         answer.write_text("ddtree   RUNNING   pid 41, uptime 0:00:01\n")
         with FakeServer(unhealthy_for=10**6) as server:
             original = server.answer
-            server.answer = lambda handler, server=server, original=original: (len(server.requests) == 5 and restart(server), original(handler))
+            server.answer = lambda handler, server=server, original=original: (
+                len(server.requests) == 5 and restart(server),
+                original(handler),
+            )
             if allowed:
                 assert wait(server.url, supervisor=supervisor, max_restarts=1)["ready"]
             else:

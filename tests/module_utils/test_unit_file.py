@@ -1,4 +1,4 @@
-"""A rendered unit, read by systemd's rules, hands over the very strings it was made of; what it cannot carry is refused by name.
+"""A rendered unit, read by systemd's rules, yields the very strings it was made of; what it cannot carry is refused.
 
 tests/systemd repeats the property with a real systemd.
 """
@@ -11,8 +11,8 @@ from ansible.module_utils.unit_file import HEADER, UnitError, render
 from hypothesis import given
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
-from process_strings import arguments, environments  # noqa: E402
-from unit_parser import parse_unit, process_of  # noqa: E402
+from process_strings import arguments, environments
+from unit_parser import parse_unit, process_of
 
 PROGRAM = "/opt/ddtree/venv/bin/ddtree"
 

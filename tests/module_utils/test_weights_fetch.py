@@ -55,7 +55,8 @@ def assert_complete(dest, files):
 # --- the ordinary run ------------------------------------------------------------------------------------------------
 
 
-def test_everything_arrives(pinned, dest, files):
+@pytest.mark.usefixtures("pinned")
+def test_everything_arrives(dest, files):
     result = fetch(dest)
     assert_complete(dest, files)
     assert result["changed"]
@@ -98,7 +99,8 @@ def test_files_that_are_there_without_a_receipt_are_proven_not_fetched(pinned, d
     assert_complete(dest, files)
 
 
-def test_extra_files_are_reported_and_left(pinned, dest, files):
+@pytest.mark.usefixtures("pinned")
+def test_extra_files_are_reported_and_left(dest, files):
     (dest / "notes").mkdir()
     (dest / "notes" / "mine.txt").write_text("mine")
     result = fetch(dest)
@@ -178,13 +180,15 @@ def test_only_the_broken_shard_is_fetched_again(pinned, dest, files, damage, wit
     assert_complete(dest, files)
 
 
-def test_a_full_size_file_of_zeros_at_the_final_name(pinned, dest, files):
+@pytest.mark.usefixtures("pinned")
+def test_a_full_size_file_of_zeros_at_the_final_name(dest, files):
     (dest / SHARD).write_bytes(bytes(len(files[SHARD])))
     fetch(dest)
     assert_complete(dest, files)
 
 
-def test_a_link_at_the_final_name_is_replaced_not_followed(pinned, dest, tmp_path, files):
+@pytest.mark.usefixtures("pinned")
+def test_a_link_at_the_final_name_is_replaced_not_followed(dest, tmp_path, files):
     target = tmp_path / "target"
     target.write_bytes(b"not yours")
     (dest / "config.json").symlink_to(target)
@@ -194,13 +198,15 @@ def test_a_link_at_the_final_name_is_replaced_not_followed(pinned, dest, tmp_pat
     assert_complete(dest, files)
 
 
-def test_a_folder_at_the_final_name(pinned, dest):
+@pytest.mark.usefixtures("pinned")
+def test_a_folder_at_the_final_name(dest):
     (dest / SHARD).mkdir()
     with pytest.raises(ProvisionError, match=f"file {SHARD}: .* is a folder; move it away and rerun"):
         fetch(dest)
 
 
-def test_a_wrong_file_stays_until_a_hub_has_answered(pinned, dest, silent_endpoint):
+@pytest.mark.usefixtures("pinned")
+def test_a_wrong_file_stays_until_a_hub_has_answered(dest, silent_endpoint):
     (dest / "config.json").write_text("edited by hand")
     with pytest.raises(ProvisionError, match="cannot be reached"):
         fetch(dest, sources=[silent_endpoint], rate_limit_wait_s=1)
@@ -242,7 +248,7 @@ def interrupted(pinned, dest):
     """A run that ends in the middle of the shard because another file is refused; its partial files stay."""
     pinned.faults.bytes_per_s = 1_500_000
     pinned.faults.linked_size = {"config.json": 1}
-    with pytest.raises(ProvisionError, match="config.json"):
+    with pytest.raises(ProvisionError, match=r"config.json"):
         fetch(dest, parallel_files=2)
     pinned.faults.linked_size, pinned.faults.bytes_per_s = {}, None
     pinned.forget()
@@ -255,7 +261,8 @@ def half(pinned, dest):
     return part_of(dest, SHARD)
 
 
-def test_a_failed_run_is_resumed(pinned, dest, files, half):
+@pytest.mark.usefixtures("pinned")
+def test_a_failed_run_is_resumed(dest, files, half):
     control = half.with_name(half.name + ".aria2")
     assert control.stat().st_size > 0
     plan = fetch(dest, check_mode=True)
@@ -293,10 +300,11 @@ def _stale_content(part):
     part.write_bytes(bytes(part.stat().st_size))
 
 
+@pytest.mark.usefixtures("pinned")
 @pytest.mark.parametrize(
     "damage", [_lose_control, _empty_control, _cut_control, _orphan_control, _garbage_control, _stale_content]
 )
-def test_a_partial_file_that_cannot_be_trusted(pinned, dest, files, half, damage):
+def test_a_partial_file_that_cannot_be_trusted(dest, files, half, damage):
     damage(half)
     fetch(dest)
     assert_complete(dest, files)
@@ -386,7 +394,7 @@ def test_wrong_bytes_never_get_a_final_name(pinned, dest, files, replacement, sa
 def test_an_address_that_is_always_expired(pinned, dest, files, monkeypatch):
     monkeypatch.setattr("ansible.module_utils.hub_wait.FIRST_PAUSE_S", 0.05)
     pinned.faults.uses_per_url = 0
-    with pytest.raises(ProvisionError, match="given up after 6 attempts without a new byte.*status=403"):
+    with pytest.raises(ProvisionError, match=r"given up after 6 attempts without a new byte.*status=403"):
         fetch(dest)
     assert wrong_files(dest, files) == []
 
@@ -484,12 +492,14 @@ def test_a_disk_that_is_too_small_is_found_before_the_first_byte(pinned, dest, c
     assert pinned.requests == []
 
 
-def test_a_folder_that_is_complete_needs_no_space(pinned, dest):
+@pytest.mark.usefixtures("pinned")
+def test_a_folder_that_is_complete_needs_no_space(dest):
     fetch(dest)
     assert not fetch(dest, reserve_bytes=10**15)["changed"]
 
 
-def test_space_that_partial_files_have_is_not_asked_for_twice(pinned, dest, half, monkeypatch):
+@pytest.mark.usefixtures("pinned")
+def test_space_that_partial_files_have_is_not_asked_for_twice(dest, half, monkeypatch):
     monkeypatch.setattr("ansible.module_utils.free_space.free_bytes", lambda _path: 1_500_000)
     assert half.stat().st_blocks * 512 >= 5_900_000  # allocated as a whole when it began
     assert fetch(dest)["changed"]

@@ -1,4 +1,6 @@
-"""An OpenAI-compatible server that misbehaves on demand. In a test: FakeServer(...); as a process: python3 fake_completions_server.py PORT JSON.
+"""An OpenAI-compatible server that misbehaves on demand.
+
+In a test: FakeServer(...). As a process: python3 fake_completions_server.py PORT [switches as JSON].
 
 Switches
     unhealthy_for     how many times /health answers 503 before 200
@@ -6,6 +8,7 @@ Switches
     completions       token | empty | hang | error | refuse | garbage
     api_key           demanded of /v1 requests when given
     status            answer of every request, when given
+    dies_after_s      as a process: seconds until it ends with status 3
 """
 
 import json

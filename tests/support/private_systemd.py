@@ -1,8 +1,8 @@
 """A real systemd for a test: process 1 of namespaces of its own, whatever the machine itself runs.
 
-Everything of the machine is read-only for it, and /tmp, /run, /dev, /etc/systemd are empty ones of its own; only the folder given to it
-is shared and writable. It knows no unit of the machine: an ordinary boot would empty /tmp, for one. Needs root, util-linux and systemd;
-PrivateSystemd.why_not() says what is missing.
+Everything of the machine is read-only for it, and /tmp, /run, /dev and /etc/systemd are empty ones of its own; only the
+folder given to it is shared and writable. It knows no unit of the machine: an ordinary boot would empty /tmp, for one.
+Needs root, util-linux and systemd; PrivateSystemd.why_not() says what is missing.
 """
 
 import os
@@ -51,7 +51,10 @@ printf '[Journal]\nStorage=volatile\nAudit=no\nReadKMsg=no\n' > /etc/systemd/jou
 mount --bind "$1/units" /etc/systemd/system
 echo 0123456789abcdef0123456789abcdef > /run/machine-id
 [ ! -f /etc/machine-id ] || mount --bind /run/machine-id /etc/machine-id
-if touch /etc/.probe 2>/dev/null || [ "$(stat -f -c %T /tmp)" != tmpfs ]; then echo "the machine's files are writable"; exit 1; fi
+if touch /etc/.probe 2>/dev/null || [ "$(stat -f -c %T /tmp)" != tmpfs ]; then
+  echo "the machine's files are writable"
+  exit 1
+fi
 exec unshare --cgroup sh -ec '
 umount /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
@@ -59,9 +62,21 @@ export container=ddtree-test
 exec "$1" --system --unit=test.target --log-target=null --show-status=no
 ' sh "$3"
 """
+_UNSHARE = ("unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc", "--kill-child")
 _MANAGERS = ("/usr/lib/systemd/systemd", "/lib/systemd/systemd")
 # What units expect to find: targets that do nothing, and a journal in memory.
-_TARGETS = ("test", "sysinit", "basic", "shutdown", "multi-user", "network", "network-online", "sockets", "timers", "paths")
+_TARGETS = (
+    "test",
+    "sysinit",
+    "basic",
+    "shutdown",
+    "multi-user",
+    "network",
+    "network-online",
+    "sockets",
+    "timers",
+    "paths",
+)
 _JOURNALD = """[Unit]
 DefaultDependencies=no
 Requires=systemd-journald.socket
@@ -86,7 +101,10 @@ Timestamping=us
 
 
 class PrivateSystemd:
-    """A running systemd, as a context manager. `folder` is shared with it under its own name; `units` is its /etc/systemd/system."""
+    """A running systemd, as a context manager.
+
+    `folder` is shared with it under its own name; `units` is its /etc/systemd/system.
+    """
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -103,7 +121,9 @@ class PrivateSystemd:
         if missing or not any(map(os.path.exists, _MANAGERS)):
             return f"needs systemd and util-linux (missing: {', '.join(missing) or 'systemd'})"
         probe = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "sh", "-c", "mount -t cgroup2 none /mnt"], capture_output=True, text=True
+            ["unshare", "--mount", "--pid", "--fork", "sh", "-c", "mount -t cgroup2 none /mnt"],
+            capture_output=True,
+            text=True,
         )
         return None if probe.returncode == 0 else f"needs namespaces and cgroup2: {probe.stderr.strip()}"
 
@@ -116,8 +136,7 @@ class PrivateSystemd:
         (self.units / "systemd-journald.socket").write_text(_JOURNALD_SOCKET)
         with (self.folder / "systemd.log").open("w") as log:
             self._outer = subprocess.Popen(
-                ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc", "--kill-child"]
-                + ["sh", "-c", _SETUP, "sh", str(self.folder), self._cgroup, manager],
+                [*_UNSHARE, "sh", "-c", _SETUP, "sh", str(self.folder), self._cgroup, manager],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -160,7 +179,7 @@ class PrivateSystemd:
         return str(wrapper)
 
     def _child_pid(self) -> int | None:
-        """Process 1 as the outer namespace numbers it, once it is systemd and no longer the shell that set things up."""
+        """Process 1 as the outer namespace numbers it, once it is systemd and no longer the shell of the set-up."""
         children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children")
         try:
             pids = [int(pid) for pid in children.read_text().split()]

@@ -3,14 +3,15 @@
 from hypothesis import strategies as st
 
 _PIECES = [
-    '"', "'", "\\", "%", "%%", "%h", "%n", "$", "$$", "${HOME}", "$HOME", ";", "#", " ", "  ", "\t", "=", ",", "\\n", "\\x41", "\\;",
-    '{"a": ["b c", "it\'s"], "d": "50%"}', "ü", "日本語", "🙂", "\u2028", "\u00a0", "\u3000", "\x85", "~", "*", "`id`", "$(id)",
+    '"', "'", "\\", "%", "%%", "%h", "%n", "$", "$$", "${HOME}", "$HOME", ";", "#", " ", "  ", "\t", "=", ",",
+    "\\n", "\\x41", "\\;", '{"a": ["b c", "it\'s"], "d": "50%"}',
+    "ü", "日本語", "🙂", "\u2028", "\u00a0", "\u3000", "\x85", "~", "*", "`id`", "$(id)",
     "-", "--flag", "@", ":", "!", "+", "|", "&", "<", ">", "%(ENV_HOME)s", "%(here)s", "[x]", "a", "Z", "0", "/", ".",
 ]  # fmt: skip
 
 
 def strings(refused: str = ""):
-    """Text that a process can receive, less the characters refused; noncharacters and surrogates are never part of it."""
+    """Text that a process can receive, less the characters refused; never with noncharacters or surrogates."""
     valid = st.characters(
         codec="utf-8", exclude_characters="\0\n" + refused + "".join(map(chr, [*range(0xFDD0, 0xFDF0), 0xFFFE, 0xFFFF]))
     ).filter(lambda character: ord(character) & 0xFFFE != 0xFFFE)

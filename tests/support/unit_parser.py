@@ -1,6 +1,6 @@
-"""systemd's reading of a unit, written from its manual pages (systemd.syntax, .service, .exec, .unit) and not from unit_file.py.
+"""systemd's reading of a unit, written from its manual pages and not from unit_file.py.
 
-Good for what a renderer may produce: comments, C escapes, quotes, specifier `%%`, variable `$$` and `${NAME}`. Anything else raises.
+Knows what a renderer may produce: comments, C escapes, quotes, `%%` and `$$`. Anything else raises.
 """
 
 _ESCAPES = dict(zip("abfnrtvs\\\"'", "\a\b\f\n\r\t\v \\\"'", strict=True))
@@ -53,7 +53,9 @@ def split_words(value: str) -> list[str]:
             word = None
         else:
             # Outside quotes a lone semicolon separates commands.
-            assert not (character == ";" and word is None and value[position : position + 1] in ("", " ")), "command separator"
+            assert not (character == ";" and word is None and value[position : position + 1] in ("", " ")), (
+                "command separator"
+            )
             word = (word or "") + character
     assert quote is None, f"unbalanced quotes: {value!r}"
     return words + ([] if word is None else [word])

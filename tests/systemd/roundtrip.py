@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Do processes that a real systemd starts receive the very strings a unit was rendered from? Standard library only.
 
-    python3 roundtrip.py --generate cases.json [--count 60] [--seed 1]    on the controller: random argvs and environments, and their units
-    python3 roundtrip.py --run cases.json                                 on a node, as root: start the units, compare, remove them
+    python3 roundtrip.py --generate cases.json [--count 60] [--seed 1]
+        on the controller: random argvs and environments, and their units
+    python3 roundtrip.py --run cases.json
+        on a node, as root: start the units, compare, remove them
 
 Exit status: 0 all equal, 1 the first difference is printed, 2 it could not be tried.
 """
@@ -25,9 +27,12 @@ STUB = """#!/bin/sh
 cat /proc/$$/cmdline > "$1.argv"
 cat /proc/$$/environ > "$1.environ"
 """
-PIECES = """ " ' \\ % %% %h %i $ $$ ${HOME} $HOME ; # = , \\n \\x41 \\; {"a":["b"]} ü 日本語 🙂 ~ * `id` $(id) - --flag @ : ! + | & < > [x] a Z 0 / .""".split(
-    " "
-) + [" ", "  ", "\t", "\r", "\x01", "\x1b", "\x7f", "\x85", "\u2028", "\u00a0", '{"rope": "it\'s 50% of $5", "path": "C:\\\\dir"}']  # fmt: skip
+PIECES = [
+    '"', "'", "\\", "%", "%%", "%h", "%i", "$", "$$", "${HOME}", "$HOME", ";", "#", "=", ",", "\\n", "\\x41", "\\;",
+    " ", "  ", "\t", "\r", "\x01", "\x1b", "\x7f", "\x85", "\u2028", "\u00a0", "ü", "日本語", "🙂",
+    '{"a":["b"]}', '{"rope": "it\'s 50% of $5", "path": "C:\\\\dir"}', "~", "*", "`id`", "$(id)",
+    "-", "--flag", "@", ":", "!", "+", "|", "&", "<", ">", "[x]", "a", "Z", "0", "/", ".",
+]  # fmt: skip
 
 
 def random_text(source: random.Random) -> str:
@@ -35,7 +40,9 @@ def random_text(source: random.Random) -> str:
     pieces = []
     for _ in range(source.choice((0, 1, 1, 2, 3, 6))):
         code = source.choice((source.randrange(1, 0x80), source.randrange(1, 0x3000), source.randrange(1, 0x110000)))
-        valid = code != 0x0A and not 0xD800 <= code < 0xE000 and not 0xFDD0 <= code <= 0xFDEF and code & 0xFFFE != 0xFFFE
+        valid = (
+            code != 0x0A and not 0xD800 <= code < 0xE000 and not 0xFDD0 <= code <= 0xFDEF and code & 0xFFFE != 0xFFFE
+        )
         pieces.append(chr(code) if valid and source.random() < 0.4 else source.choice(PIECES))
     return "".join(pieces)
 
@@ -55,7 +62,14 @@ def generate(path: Path, count: int, seed: int, renderer: Path) -> None:
             commands.append({"output": str(WORK_FOLDER / str(index)), "arguments": arguments})
         argvs = [[str(WORK_FOLDER / "stub"), command["output"], *command["arguments"]] for command in commands]
         text = unit_file.render({"Service": {"Type": "oneshot", "ExecStart": argvs}}, environment=environment)
-        units.append({"name": f"ddtree-roundtrip-{first}.service", "text": text, "environment": environment, "commands": commands})
+        units.append(
+            {
+                "name": f"ddtree-roundtrip-{first}.service",
+                "text": text,
+                "environment": environment,
+                "commands": commands,
+            }
+        )
     path.write_text(json.dumps({"seed": seed, "units": units}))
 
 
@@ -77,7 +91,9 @@ def difference(unit: dict) -> str | None:
             return f"{unit['name']}: argv\n  given    {expected}\n  received {received}"
         for name, value in unit["environment"].items():
             if environment.get(name.encode()) != value.encode():
-                return f"{unit['name']}: {name}\n  given    {value.encode()}\n  received {environment.get(name.encode())}"
+                return (
+                    f"{unit['name']}: {name}\n  given    {value.encode()}\n  received {environment.get(name.encode())}"
+                )
         unknown = [name for name in environment if name.startswith(b"T_") and name.decode() not in unit["environment"]]
         if unknown:
             return f"{unit['name']}: variables nobody gave: {unknown}"

@@ -1,4 +1,4 @@
-"""A real systemd hands a unit's process the very strings the unit was rendered from, and roundtrip.py notices when it does not.
+"""A real systemd hands a process the very strings its unit was rendered from, and roundtrip.py sees when it does not.
 
 The systemd is a private one, in namespaces of its own; molecule runs roundtrip.py on a node besides.
 """
@@ -65,7 +65,9 @@ def roundtrip(systemd, cases: Path):
 @pytest.fixture
 def cases(systemd):
     path = systemd.folder / "cases.json"
-    subprocess.run([sys.executable, str(ROUNDTRIP), "--generate", str(path), "--count", "60", "--seed", "7"], check=True)
+    subprocess.run(
+        [sys.executable, str(ROUNDTRIP), "--generate", str(path), "--count", "60", "--seed", "7"], check=True
+    )
     return path
 
 

@@ -188,5 +188,6 @@ def _refuse_address(_: Request, exception: Exception) -> Response:
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    in_header = message.encode("latin-1", "replace").decode("latin-1").replace("\r", " ").replace("\n", " ")
+    # The message may repeat what a client sent; a header takes no control characters.
+    in_header = "".join(c if c.isprintable() and c <= "\xff" else "?" for c in message)
     return JSONResponse({"error": message}, status, {**(headers or {}), "X-Error-Message": in_header})

@@ -5,6 +5,8 @@ import logging
 import sys
 from pathlib import Path
 
+from ddtree.errors import UserError
+
 DESCRIPTION = """\
 Serves the model folders below --root with the model hub's HTTP interface, read-only: nodes without internet fetch from
 a node that has the model, or from a disk. Every <root>/<org>/<name>/ is a repository with the one revision main.
@@ -58,9 +60,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Serves until it is told to stop. Returns 0; raises UserError for what the caller can fix."""
     from ddtree.mirror.catalog import Catalog
-    from ddtree.mirror.server import MirrorServer
     from ddtree.serving.listener import open_port
 
+    try:
+        from ddtree.mirror.server import MirrorServer
+    except ImportError as error:
+        raise UserError(f"ddtree mirror needs {error.name}; install ddtree[cpu] or ddtree[controller]") from error
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its starting and stopping, told better by ours
     catalog = Catalog(args.root, args.state_dir)

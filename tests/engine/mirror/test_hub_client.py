@@ -12,7 +12,6 @@ import pytest
 from huggingface_hub import HfApi, hf_hub_download, snapshot_download
 from huggingface_hub.errors import (
     HfHubHTTPError,
-    LocalEntryNotFoundError,
     RemoteEntryNotFoundError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
@@ -91,15 +90,10 @@ def test_a_broken_off_download_is_resumed(served, served_files: dict[str, bytes]
     assert file.getvalue() == content
 
 
-def test_an_incomplete_repository_is_told_to_the_client(
-    root: Path, folder: Path, tmp_path: Path, run_mirror: Callable
-) -> None:
+def test_an_incomplete_repository_is_told_to_the_client(root: Path, folder: Path, run_mirror: Callable) -> None:
     os.truncate(folder / SHARD, 1000)
-    with run_mirror(root) as running:
-        with pytest.raises(HfHubHTTPError, match=f"{SHARD} has 1000 bytes|{SHARD} has 1,000 bytes"):
-            HfApi(endpoint=running.url, token=False).model_info(REPO_ID)
-        with pytest.raises((HfHubHTTPError, LocalEntryNotFoundError)):
-            hf_hub_download(REPO_ID, "config.json", endpoint=running.url, cache_dir=tmp_path / "cache", token=False)
+    with run_mirror(root) as running, pytest.raises(HfHubHTTPError, match=f"{SHARD} has 1,000 bytes"):
+        HfApi(endpoint=running.url, token=False).model_info(REPO_ID)
 
 
 def test_hf_download_works_with_its_own_defaults(served, served_files: dict[str, bytes], tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ def model_folder():
 
 
 def start(model_folder, *argv):
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "engine"), "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join([str(REPOSITORY / "engine"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "ddtree.cli", "serve", "--model", str(model_folder), "--port", "0", *argv]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 

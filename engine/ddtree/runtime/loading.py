@@ -1,0 +1,70 @@
+"""Loads what an engine consists of, cheapest checks first: options, folders, configurations, then weights."""
+
+import sys
+
+import torch
+import transformers
+
+from ddtree.drafter.config import DrafterConfig, read_drafter_config
+from ddtree.drafter.model import load_drafter
+from ddtree.drafter.pairing import check_pairing, require_drafter
+from ddtree.errors import UserError
+from ddtree.runtime.drafting import Proposer
+from ddtree.runtime.model_folder import check_model_folder
+from ddtree.runtime.target import Target, eos_token_ids, load_target, load_tokenizer, quiet_loading, read_target_config
+from ddtree.runtime.types import EngineConfig
+from ddtree.runtime.validation import check_engine_config
+
+
+def load_parts(config: EngineConfig) -> tuple[Target, Proposer | None, object, frozenset[int], int]:
+    """Target, proposer (None without a drafter), tokenizer, end-of-sequence tokens, context limit. Raises UserError."""
+    check_engine_config(config)
+    require_drafter(config.mode, config.drafter_path)
+    device = parse_device(config.device)
+    check_model_folder(config.model_path)
+    target_config = read_target_config(config.model_path)
+    max_context = _context_limit(config, target_config)
+    if config.drafter_path is not None:
+        check_model_folder(config.drafter_path)
+        drafter_config = read_drafter_config(config.drafter_path)
+        _check_fit(config, drafter_config, target_config)
+    tokenizer = load_tokenizer(config.model_path)
+    dtype = getattr(torch, config.dtype)
+    with quiet_loading(show=sys.stderr.isatty()):
+        target = load_target(config.model_path, dtype, device)
+    proposer = None
+    if config.drafter_path is not None:
+        drafter = load_drafter(config.drafter_path, dtype, device)
+        target.tap_layers(drafter.config.target_layer_ids)
+        proposer = Proposer(drafter, target, block=config.block or drafter.config.block_size, topk=config.topk)
+    return target, proposer, tokenizer, eos_token_ids(target.model, tokenizer), max_context
+
+
+def parse_device(name: str) -> torch.device:
+    """Raises UserError for a name torch does not know or a device that is not there."""
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UserError(f"device is {name!r}: {str(error).splitlines()[0]}; use cpu, cuda, cuda:1 or the like") from error
+    return device
+
+
+def _context_limit(config: EngineConfig, target_config: transformers.PretrainedConfig) -> int:
+    limit = target_config.max_position_embeddings
+    if config.max_context is not None and config.max_context > limit:
+        raise UserError(f"max_context is {config.max_context}, {config.model_path} was made for {limit}; lower it")
+    return config.max_context or limit
+
+
+def _check_fit(config: EngineConfig, drafter: DrafterConfig, target: transformers.PretrainedConfig) -> None:
+    check_pairing(
+        drafter,
+        hidden_size=target.hidden_size,
+        vocab_size=target.vocab_size,
+        num_layers=target.num_hidden_layers,
+        drafter_path=config.drafter_path,
+        target_path=config.model_path,
+    )
+    if config.block is not None and config.block > drafter.block_size:
+        raise UserError(f"block is {config.block}, drafter {config.drafter_path} was trained for {drafter.block_size}; lower it")
