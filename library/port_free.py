@@ -30,6 +30,10 @@ options:
     type: list
     elements: int
     default: []
+  variable:
+    description: Variable in which the port is set; the message names it.
+    type: str
+    default: serve_port
 attributes:
   check_mode: {support: full, description: Only reads.}
   diff_mode: {support: none, description: Changes nothing.}
@@ -66,6 +70,7 @@ def main():
             "port": {"type": "int", "required": True},
             "allowed_unit": {"type": "str"},
             "allowed_pids": {"type": "list", "elements": "int", "default": []},
+            "variable": {"type": "str", "default": "serve_port"},
         },
         supports_check_mode=True,
     )

@@ -22,8 +22,7 @@ START_TRIES = 5
 START_TIMEOUT_S = 15
 STOP_TIMEOUT_S = 20
 RPC_TIMEOUT_S = 30
-# Somebody else may have taken the port, and never answer.
-FIRST_RPC_TIMEOUT_S = 1
+FIRST_RPC_TIMEOUT_S = 3
 # What aria2c needs of our environment: no token, no netrc's HOME.
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -76,6 +75,18 @@ class Aria2Daemon:
                 self.process.wait()
         self._output.close()
 
+    def call(self, method, *arguments):
+        """Calls a method of aria2p's client. An aria2c that has died, or does not answer, raises ProvisionError."""
+        try:
+            return getattr(self.client, method)(*arguments)
+        except (self._requests.RequestException, self._aria2p.ClientException, ValueError) as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(1)
+            self.require_alive()
+            raise ProvisionError(
+                f"aria2c (process {self.process.pid}): {method} failed ({type(error).__name__}: {error}); rerun to resume"
+            ) from error
+
     def require_alive(self):
         """Raises ProvisionError where aria2c has ended although nobody asked it to."""
         if self.process.poll() is not None:
@@ -106,19 +117,23 @@ class Aria2Daemon:
             shutil.rmtree(folder)
 
     def _answers(self):
-        """Waits for the first answer. Only our aria2c knows the secret, so another program on the port cannot pass."""
+        """Waits for the first answer. Only our aria2c knows the secret: another program on the port cannot pass.
+
+        While nobody listens, aria2c is still starting. A listener that gives no good answer is somebody else (aria2c
+        goes on without the port then); the next start takes another port.
+        """
         deadline = time.monotonic() + START_TIMEOUT_S
-        while self.process.poll() is None:
+        while self.process.poll() is None and time.monotonic() < deadline:
             try:
                 self.client.get_version()
                 self.client.timeout = RPC_TIMEOUT_S
                 return True
-            except (self._requests.RequestException, self._aria2p.ClientException, ValueError, KeyError):
-                if time.monotonic() > deadline:
-                    self.process.kill()
-                    self.process.wait()
-                    return False
+            except self._requests.ConnectionError:
                 time.sleep(0.02)
+            except (self._requests.RequestException, self._aria2p.ClientException, ValueError, KeyError):
+                break
+        self.process.kill()
+        self.process.wait()
         return False
 
     def _said(self):

@@ -140,7 +140,7 @@ class FetchRun:
         task.part.prepare()
         task.begin()
         task.uris = resolved.uris
-        task.gid = self._daemon.client.add_uri(list(resolved.uris), file_options(task.part, task.single_stream))
+        task.gid = self._daemon.call("add_uri", list(resolved.uris), file_options(task.part, task.single_stream))
         task.state = task_state.DOWNLOADING
 
     def _clear_the_way(self):
@@ -155,11 +155,11 @@ class FetchRun:
                 self._in_the_way.discard(name)
 
     def _watch(self, task):
-        status = self._daemon.client.tell_status(task.gid, STATUS_KEYS)
+        status = self._daemon.call("tell_status", task.gid, STATUS_KEYS)
         task.advance(int(status["completedLength"]), float(status["downloadSpeed"]))
         if status["status"] in ("active", "waiting", "paused"):
             return
-        self._daemon.client.remove_download_result(task.gid)
+        self._daemon.call("remove_download_result", task.gid)
         task.end()
         if status["status"] == "complete":
             self._verify(task)

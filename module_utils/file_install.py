@@ -6,7 +6,7 @@ import os
 
 from ansible.module_utils.durable_json import sync_folder
 from ansible.module_utils.file_hash import hash_file
-from ansible.module_utils.model_folder import MODE_FILE
+from ansible.module_utils.model_folder import MODE_FILE, make_folder
 from ansible.module_utils.part_file import remove_file
 from ansible.module_utils.provision_error import ProvisionError
 
@@ -30,7 +30,7 @@ def install(folder, part):
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    os.makedirs(os.path.dirname(final), exist_ok=True)
+    make_folder(os.path.dirname(final))
     os.replace(part.path, final)
     sync_folder(os.path.dirname(final))
     part.delete()

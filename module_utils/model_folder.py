@@ -19,6 +19,7 @@ STATE_FOLDER = ".ddtree"
 # Linux allows 255 bytes a name; the partial file and aria2's temporary control file append up to 40.
 NAME_LIMIT_BYTES = 215
 MODE_FILE = 0o644
+MODE_FOLDER = 0o755
 
 
 class ModelFolder:
@@ -35,9 +36,9 @@ class ModelFolder:
         self.quarantine = os.path.join(self.state, "quarantine")
 
     def create(self):
-        """Makes the folder and its state folder, mode 0755 as the umask allows."""
+        """Makes the folder and its state folder."""
         try:
-            os.makedirs(self.state, exist_ok=True)
+            make_folder(self.state)
         except OSError as error:
             raise ProvisionError(
                 f"model folder {self.dest}: cannot be made ({error.strerror}); "
@@ -63,6 +64,15 @@ class ModelFolder:
                 folders.remove(STATE_FOLDER)
             found += [os.path.relpath(os.path.join(root, file), self.dest) for file in files]
         return sorted(set(found) - set(names))
+
+
+def make_folder(path):
+    """Makes a folder and those above it that are missing, mode 0755 whatever the umask: a service's user reads there."""
+    if os.path.isdir(path):
+        return
+    make_folder(os.path.dirname(path))
+    os.mkdir(path)
+    os.chmod(path, MODE_FOLDER)
 
 
 def name_problem(name):

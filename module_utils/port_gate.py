@@ -9,8 +9,8 @@ from ansible.module_utils.provision_error import ProvisionError
 _COMMAND_LENGTH = 200
 
 
-def require_free_port(host: str, port: int, allowed_unit: str | None, allowed_pids: list[int]) -> dict:
-    """Result of the module: free, allowed, owner. Raises ProvisionError when somebody else holds the port."""
+def require_free_port(host: str, port: int, allowed_unit: str | None, allowed_pids: list[int], variable: str) -> dict:
+    """Result of the module: free, allowed, owner. `variable` is where the port is set. Raises ProvisionError when somebody else holds the port."""
     if not 0 < port < 65536:
         raise ProvisionError(f"port: {port} is not a port; choose one from 1 to 65535")
     owner = port_owner(host, port)
@@ -28,7 +28,7 @@ def require_free_port(host: str, port: int, allowed_unit: str | None, allowed_pi
         command = owner.command if len(owner.command) <= _COMMAND_LENGTH else owner.command[:_COMMAND_LENGTH] + "…"
         who = f"by pid {owner.pid} ({owner.name}: {command})"
     raise ProvisionError(
-        f"port {port} on {host} is in use {who}; stop it or set serve_port to another port",
+        f"port {port} on {host} is in use {who}; stop it or set {variable} to another port",
         free=False,
         allowed=False,
         owner=found,

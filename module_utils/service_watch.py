@@ -31,7 +31,7 @@ class ServiceWatch:
         state = service_state(self.unit, self.supervisor)
         self._restarts += self._restarts_since(state)
         self._last = state
-        # Between an end and the next attempt the restart may be counted already or not: the counter decides a moment later.
+        # Between two attempts the restart may be counted already or not yet: the counter decides a moment later.
         if state.dead or (state.restarting and self.max_restarts == 0):
             raise ServiceDead(state.description)
         if self._restarts > self.max_restarts:

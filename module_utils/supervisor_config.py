@@ -1,8 +1,8 @@
 """The text of supervisord.conf from data, escaped so that the program receives each string unchanged.
 
-supervisord 4.3 reads a value in three steps: configparser (white space before `;` or `#` begins a comment, even inside
-quotes), then Python's `%` operator, then shlex: POSIX rules for a command, but for `environment` rules without escapes that
-strip every quote from both ends. A variable those cannot express is set by env(1) in front of the command.
+supervisord 4.3 reads a value in three steps: configparser (white space before `;` or `#` begins a comment, even in
+quotes), then Python's `%` operator, then shlex. A command follows POSIX rules; `environment` knows no escapes and loses
+every quote at both ends of a value. A variable this cannot express is set by env(1) in front of the command.
 """
 
 from __future__ import annotations

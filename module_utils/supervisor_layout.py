@@ -45,7 +45,7 @@ class SupervisorLayout:
         return f"/tmp/ddtree-{os.geteuid()}-{digest}/supervisor.sock"
 
     def make_folders(self) -> None:
-        """Creates the folder, and the socket's where that is another: anybody may write beside it, so it must be ours."""
+        """Creates the folder, and the socket's where that is another; that one lies in /tmp and must be ours."""
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:

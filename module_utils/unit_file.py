@@ -52,7 +52,7 @@ def quote(text: str) -> str:
 
 
 def command_line(argv: list, what: str, prefixes: str = "") -> str:
-    """The value of an Exec line. `$` is doubled: systemd puts variables into arguments, if not into the program's path."""
+    """The value of an Exec line. `$` is doubled: systemd puts variables into arguments, not into the program's path."""
     if not isinstance(argv, list) or not argv:
         raise UnitError(f"{what}: {argv!r} is not a list with a program and its arguments")
     words = [_text(word, f"{what}[{index}]") for index, word in enumerate(argv)]

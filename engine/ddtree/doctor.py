@@ -28,12 +28,49 @@ def run(args: argparse.Namespace) -> int:
         print(f"{name} {version}")
     print(check_device(args.device))
     if args.model is not None:
-        from ddtree.drafter.pairing import check_folders
-
-        print(check_folders(args.model, args.drafter))
+        print(check_model(args.model))
+        if args.drafter is not None:
+            print(check_drafter(args.drafter, args.model))
     elif args.drafter is not None:
         raise UserError("--drafter needs --model: name the target that it is to serve")
     return 0
+
+
+def check_model(folder: Path) -> str:
+    """Raises UserError where the folder is not a whole model: config, index, shards, headers."""
+    from ddtree.runtime.model_folder import check_model_folder
+
+    shards = check_model_folder(folder)
+    return f"model {folder}: whole, {len(shards)} shards"
+
+
+def check_drafter(folder: Path, target: Path) -> str:
+    """Raises UserError where the drafter is not whole or was made for another target.
+
+    Reads config.json itself, not through transformers: a target that only SGLang can load is checked as well.
+    """
+    from ddtree.drafter.config import read_drafter_config
+    from ddtree.drafter.pairing import check_pairing
+    from ddtree.runtime.model_folder import check_model_folder, read_json
+
+    check_model_folder(folder)
+    drafter = read_drafter_config(folder)
+    config = read_json(target / "config.json")
+    config = config.get("text_config", config)  # multimodal models keep the language model's dimensions there
+    try:
+        dimensions = (config["hidden_size"], config["vocab_size"], config["num_hidden_layers"])
+    except KeyError as error:
+        raise UserError(f"{target / 'config.json'} has no {error}; is it a language model?") from error
+    hidden_size, vocab_size, num_layers = dimensions
+    check_pairing(
+        drafter,
+        hidden_size=hidden_size,
+        vocab_size=vocab_size,
+        num_layers=num_layers,
+        drafter_path=folder,
+        target_path=target,
+    )
+    return f"drafter {folder}: fits, block {drafter.block_size}, taps {list(drafter.target_layer_ids)}"
 
 
 def installed_versions() -> dict[str, str]:

@@ -44,6 +44,7 @@ def test_a_port_in_use_names_the_process_and_the_way_out(run_module, listener):
     assert "a-server.py" in failed["msg"]
     assert "set serve_port to another port" in failed["msg"]
     assert failed["owner"]["pid"] == process.pid
+    assert "set mirror_port to another" in run_module("port_free", {"port": port, "variable": "mirror_port"})["msg"]
 
 
 def test_the_service_s_own_processes_pass(run_module, listener):

@@ -1,5 +1,6 @@
-"""The control file reader, on files built by hand after aria2's manual; the real aria2's are read in test_part_file.py."""
+"""The control file reader, on files built by hand after aria2's manual."""
 
+import math
 import random
 import struct
 
@@ -11,14 +12,13 @@ PIECE = 1024 * 1024
 
 def control(total_bytes, done, in_flight=(), piece_bytes=PIECE, version=1):
     """The bytes of a control file; `done` are indices of pieces, `in_flight` is (index, length, blocks present)."""
-    pieces = -(-total_bytes // piece_bytes)
-    field = bytearray(-(-pieces // 8))
+    field = bytearray(math.ceil(total_bytes / piece_bytes / 8))
     for index in done:
         field[index // 8] |= 0x80 >> index % 8
     content = struct.pack(">HIIIQQI", version, 0, 0, piece_bytes, total_bytes, 0, len(field)) + field
     content += struct.pack(">I", len(in_flight))
     for index, length, blocks in in_flight:
-        bits = bytearray(-(-(-(-length // 16384)) // 8))
+        bits = bytearray(math.ceil(length / 16384 / 8))
         for block in blocks:
             bits[block // 8] |= 0x80 >> block % 8
         content += struct.pack(">III", index, length, len(bits)) + bits

@@ -117,7 +117,6 @@ def test_a_refusal_is_explained_and_not_retried(make, repository, files, faults,
     assert token is None or token not in str(caught.value)
 
 
-@pytest.mark.usefixtures("files")
 def test_a_file_that_the_commit_lacks(make):
     with pytest.raises(ProvisionError, match=r"other.bin.*HTTP 404 EntryNotFound.*refresh=true"):
         make().resolve(FileEntry("other.bin", 1, "sha256", "0" * 64))

@@ -1,4 +1,4 @@
-"""Fetching a model folder, against a real hub on loopback and the real aria2c: what arrives, what is asked, what is left.
+"""Fetching a model folder, against a hub on loopback and the real aria2c: what arrives, what is asked, what is left.
 
 After every fault the folder must hold the right bytes or no file at all under each name.
 """

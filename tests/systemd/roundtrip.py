@@ -19,7 +19,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-RENDERER = Path(__file__).resolve().parents[2] / "module_utils" / "unit_file.py"
+RENDERER = Path(__file__).resolve().parent / ".." / ".." / "module_utils" / "unit_file.py"
 WORK_FOLDER = Path("/run/ddtree-roundtrip")
 COMMANDS_PER_UNIT = 5
 # Writes what the kernel handed over, untouched by any decoding: argv after the output's name, and the environment.

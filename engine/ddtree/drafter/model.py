@@ -93,7 +93,7 @@ class Drafter(nn.Module):
 
     def new_context(self, capacity: int, window: int | None = None) -> DraftContext:
         """An empty context. capacity: committed tokens plus the rows of one block."""
-        weight = self.fc.weight
+        weight = self.norm.weight
         if self._rotary is None or self._rotary[0].shape[0] < capacity:
             self._rotary = rotary_table(self.config.rope, self.config.head_dim, capacity, weight.device, weight.dtype)
         return DraftContext(self.config, capacity, window, weight.device, weight.dtype)

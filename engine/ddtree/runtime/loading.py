@@ -11,6 +11,7 @@ from ddtree.drafter.pairing import check_pairing, require_drafter
 from ddtree.errors import UserError
 from ddtree.runtime.drafting import Proposer
 from ddtree.runtime.model_folder import check_model_folder
+from ddtree.runtime.packed_linear import pack_linears
 from ddtree.runtime.target import Target, eos_token_ids, load_target, load_tokenizer, quiet_loading, read_target_config
 from ddtree.runtime.types import EngineConfig
 from ddtree.runtime.validation import check_engine_config
@@ -32,9 +33,11 @@ def load_parts(config: EngineConfig) -> tuple[Target, Proposer | None, object, f
     dtype = getattr(torch, config.dtype)
     with quiet_loading(show=sys.stderr.isatty()):
         target = load_target(config.model_path, dtype, device)
+    pack_linears(target.model, several_rows=config.drafter_path is not None)
     proposer = None
     if config.drafter_path is not None:
         drafter = load_drafter(config.drafter_path, dtype, device)
+        pack_linears(drafter, several_rows=True)
         target.tap_layers(drafter.config.target_layer_ids)
         proposer = Proposer(drafter, target, block=config.block or drafter.config.block_size, topk=config.topk)
     return target, proposer, tokenizer, eos_token_ids(target.model, tokenizer), max_context

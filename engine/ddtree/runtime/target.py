@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from ddtree.errors import UserError
+from ddtree.runtime import attention
 from ddtree.runtime.kv_cache import KvCache
 from ddtree.runtime.model_folder import check_model_folder
 
@@ -30,12 +31,16 @@ class Target:
         refuse_partial_attention(self.config)
         self.device = model.device
         self.embedding: torch.Tensor = model.get_input_embeddings().weight  # [V, H]
-        self.lm_head: torch.nn.Module = model.get_output_embeddings()
         # Renamed from past_key_values in transformers 5.2x.
         self._cache_argument = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
         self._tap_layers: tuple[int, ...] = ()
         self._taps: dict[int, torch.Tensor] = {}
         self._taps_wanted = False
+
+    @property
+    def lm_head(self) -> torch.nn.Module:
+        """hidden [R, H] → logits [R, V]."""
+        return self.model.get_output_embeddings()
 
     @property
     def num_layers(self) -> int:
@@ -95,7 +100,7 @@ def load_target(folder: Path, dtype: torch.dtype, device: torch.device) -> Targe
     """Raises UserError if the folder is incomplete or transformers cannot make a causal language model of it."""
     check_model_folder(folder)
     try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=attention.register())
     except (ValueError, OSError, KeyError, ImportError, RuntimeError) as error:
         raise UserError(f"transformers {transformers.__version__} cannot load {folder}: {_reason(error)}") from error
     return Target(model.to(device))

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ddtree.errors import UserError
-from ddtree.runtime.types import DTYPES, MODES, EngineConfig
+from ddtree.runtime.options import add_engine_options, apply_threads, engine_config
+from ddtree.runtime.types import MODES, EngineConfig
+from ddtree.runtime.validation import check_engine_config
 from ddtree.serving.settings import ServingSettings
 
 if TYPE_CHECKING:
@@ -53,7 +55,6 @@ def _number(kind: type, check: Callable[[float], bool], what: str) -> Callable[[
     return parse
 
 
-_positive = _number(int, lambda value: value >= 1, "an integer of at least 1")
 _not_negative = _number(int, lambda value: value >= 0, "an integer of at least 0")
 _port = _number(int, lambda value: 0 <= value <= 65535, "a port number (0 to 65535)")
 _seconds = _number(float, lambda value: 0 <= value < 1e9, "a number of seconds")
@@ -68,36 +69,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    model = parser.add_argument_group("model")
-    model.add_argument("--model", type=Path, required=True, metavar="DIR", help="folder of the target model")
-    model.add_argument("--drafter", type=Path, metavar="DIR", help="folder of its DFlash drafter; without one: mode ar")
-    model.add_argument(
-        "--served-model-name", metavar="NAME", help="what requests must name (default: the folder's name)"
-    )
-    model.add_argument("--dtype", choices=DTYPES, default=EngineConfig.dtype, help="(%(default)s)")
-    model.add_argument("--device", default=EngineConfig.device, help="cpu, cuda, cuda:1, … (%(default)s)")
-    model.add_argument(
-        "--threads", type=_positive, metavar="N", help="CPU threads of torch (default: torch's own choice)"
-    )
-    model.add_argument(
-        "--max-context", type=_positive, metavar="TOKENS", help="prompt and reply (default: the model's)"
-    )
-
+    add_engine_options(parser, drafter_required=False)
     decoding = parser.add_argument_group("decoding", 'a request may choose another mode: {"ddtree": {"mode": …}}')
     decoding.add_argument(
         "--mode",
         choices=MODES,
         help="ar: plain decoding; chain: DFlash, one drafted path; tree: DDTree (default: tree, without a drafter ar)",
-    )
-    decoding.add_argument(
-        "--budget", type=_positive, default=EngineConfig.budget, metavar="N", help="drafted tokens a step (%(default)s)"
-    )
-    decoding.add_argument(
-        "--topk", type=_positive, default=EngineConfig.topk, metavar="K", help="candidates a depth (%(default)s)"
-    )
-    decoding.add_argument("--block", type=_positive, metavar="N", help="tokens a draft block (default: the drafter's)")
-    decoding.add_argument(
-        "--window", type=_positive, metavar="TOKENS", help="context the drafter sees (default: its own)"
     )
     decoding.add_argument(
         "--temperature",
@@ -108,6 +85,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
 
     server = parser.add_argument_group("server")
+    server.add_argument(
+        "--served-model-name", metavar="NAME", help="what requests must name (default: the folder's name)"
+    )
     server.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s: this machine only)")
     server.add_argument("--port", type=_port, default=8000, help="0: any free one (%(default)s)")
     server.add_argument(
@@ -144,23 +124,13 @@ def run(args: argparse.Namespace) -> int:
     mode = args.mode or ("tree" if args.drafter else "ar")
     if mode != "ar" and args.drafter is None:
         raise UserError(f"--mode {mode} needs a drafter; add --drafter DIR or choose --mode ar")
+    config = engine_config(args, mode)
+    check_engine_config(config)
     api_key = read_api_key(args.api_key_file) if args.api_key_file else None
-    listener = open_port(args.host, args.port)
+    listener = open_port(args.host, args.port)  # the slow imports come after it
 
     from ddtree.serving.server import build_server
 
-    config = EngineConfig(
-        model_path=args.model,
-        drafter_path=args.drafter,
-        mode=mode,
-        budget=args.budget,
-        topk=args.topk,
-        block=args.block,
-        window=args.window,
-        dtype=args.dtype,
-        device=args.device,
-        max_context=args.max_context,
-    )
     settings = ServingSettings(
         model_name=args.served_model_name or _folder_name(args.model),
         modes=MODES if args.drafter else ("ar",),
@@ -173,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
         access_log=args.access_log,
     )
     _configure_logging()
-    server = build_server(settings, listener, lambda: _load(config, args.threads), _build_labels(config))
+    server = build_server(settings, listener, lambda: _load(config, args), _build_labels(config))
     if not server.run():
         # The engine's thread sits in a long prefill or in loading; torch may crash when Python ends under it.
         logging.shutdown()
@@ -181,13 +151,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _load(config: EngineConfig, threads: int | None) -> "Engine":
-    import torch
-
+def _load(config: EngineConfig, args: argparse.Namespace) -> "Engine":
     from ddtree.runtime.engine import Engine
 
-    if threads is not None:
-        torch.set_num_threads(threads)
+    apply_threads(args)
     return Engine.load(config)
 
 

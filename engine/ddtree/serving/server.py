@@ -90,7 +90,8 @@ class ApiServer:
     def _stop(self) -> None:
         self._stops += 1
         if self._stops == 1:
-            logger.info("stopping: the running request has %.0f s", self._drain_s)
+            if self._worker.start_error is None:
+                logger.info("stopping: a running request has %g s", self._drain_s)
             self._worker.drain()
             self._uvicorn.should_exit = True
             asyncio.get_running_loop().call_later(self._drain_s, self._worker.cut)

@@ -14,10 +14,11 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
+from serving_stub import StubEngine, make_tokenizer
+
 from ddtree.serving.listener import open_port
 from ddtree.serving.server import ApiServer, build_server
 from ddtree.serving.settings import ServingSettings
-from serving_stub import StubEngine, make_tokenizer
 
 WAIT_S = 20  # far more than anything here takes: only a broken server meets it
 

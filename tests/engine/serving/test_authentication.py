@@ -2,6 +2,7 @@
 
 import openai
 import pytest
+
 from ddtree.errors import UserError
 from ddtree.serving.authentication import read_api_key
 

@@ -1,6 +1,7 @@
 """The command line of `ddtree serve`: wrong arguments are told apart from one another before anything is loaded."""
 
 import pytest
+
 from ddtree.cli import main
 
 
@@ -15,7 +16,6 @@ def model(tmp_path):
     [
         (["--port", "70000"], "'70000' is not a port number (0 to 65535)"),
         (["--port", "http"], "'http' is not a port number"),
-        (["--budget", "0"], "'0' is not an integer of at least 1"),
         (["--max-queue", "-1"], "'-1' is not an integer of at least 0"),
         (["--temperature", "9"], "'9' is not a temperature (0 to 2)"),
         (["--temperature", "nan"], "'nan' is not a temperature"),
@@ -36,6 +36,7 @@ def test_values_that_argparse_refuses(model, capsys, argv, message):
     [
         (["--mode", "tree"], "--mode tree needs a drafter; add --drafter DIR or choose --mode ar"),
         (["--mode", "chain"], "--mode chain needs a drafter"),
+        (["--budget", "0"], "budget is 0; it must be an integer from 1 to 1024"),
         (["--api-key-file", "/no/such/file"], "--api-key-file /no/such/file: cannot be read"),
         (["--host", "no.such.host.invalid"], "--host no.such.host.invalid"),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1 port 8000"),

@@ -1,12 +1,13 @@
 """Incremental detokenisation: the pieces join to the text of all tokens, and come as early as they can."""
 
 import pytest
-from ddtree.serving.detokenizer import IncrementalDetokenizer, decode_all
 from hypothesis import given
 from hypothesis import strategies as st
 from serving_stub import make_tokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+
+from ddtree.serving.detokenizer import IncrementalDetokenizer, decode_all
 
 VOCABULARY = len(make_tokenizer())
 

@@ -1,8 +1,9 @@
 """The Prometheus text says what the replies say."""
 
 import pytest
-from ddtree import __version__
 from prometheus_client.parser import text_string_to_metric_families
+
+from ddtree import __version__
 
 TEXT = "the quick brown fox jumps over the lazy dog"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
+
 from ddtree.demo.model import REPO_ID, build_demo_model
 
 pytestmark = pytest.mark.model
@@ -66,7 +67,7 @@ def client(url):
 
 
 def chat(client, **options):
-    defaults = {"model": "SmolLM2-135M-Instruct", "messages": QUESTION, "temperature": 0, "max_tokens": 48}
+    defaults = {"model": "SmolLM2-135M-Instruct", "messages": QUESTION, "temperature": 0, "max_tokens": 24}
     return client.chat.completions.create(**{**defaults, **options})
 
 
@@ -85,7 +86,7 @@ def test_the_three_modes_answer_alike_and_speculation_needs_fewer_forwards(clien
 @pytest.mark.parametrize("temperature", [0, 1.0])
 def test_streamed_text_is_the_whole_text(client, temperature):
     question = [{"role": "user", "content": "Say hello in Japanese, Greek and with three emoji 😀🎉."}]
-    options = {"messages": question, "temperature": temperature, "seed": 7}
+    options = {"messages": question, "temperature": temperature, "seed": 7, "max_tokens": 12}
     whole = chat(client, **options)
     chunks = list(chat(client, **options, stream=True, stream_options={"include_usage": True}))
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)

@@ -1,9 +1,10 @@
 """Stop strings: the text ends before the one that begins first, and nothing of it ever leaves."""
 
 import pytest
-from ddtree.serving.stops import StopMatcher
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from ddtree.serving.stops import StopMatcher
 
 # Few letters, so that stops overlap, nest and repeat.
 LETTERS = st.text("ab", max_size=4) | st.text("abé😀", min_size=1, max_size=3)

@@ -1,10 +1,11 @@
 """From tokens to text: how many tokens a step brings changes neither the text nor the token count."""
 
-from ddtree.serving.detokenizer import decode_all
-from ddtree.serving.text_stream import TextStream
 from hypothesis import given
 from hypothesis import strategies as st
 from serving_stub import make_tokenizer
+
+from ddtree.serving.detokenizer import decode_all
+from ddtree.serving.text_stream import TextStream
 
 VOCABULARY = len(make_tokenizer())
 TOKENS = st.lists(st.integers(0, VOCABULARY - 1), max_size=40)
