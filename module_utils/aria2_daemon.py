@@ -84,7 +84,8 @@ class Aria2Daemon:
                 self.process.wait(1)
             self.require_alive()
             raise ProvisionError(
-                f"aria2c (process {self.process.pid}): {method} failed ({type(error).__name__}: {error}); rerun to resume"
+                f"aria2c (process {self.process.pid}): {method} failed ({type(error).__name__}: {error}); "
+                "rerun, the partial files are resumed"
             ) from error
 
     def require_alive(self):

@@ -1,4 +1,4 @@
-"""Writes a small JSON file so that a reader, or a power cut, sees the old content or the new one and nothing between."""
+"""Writes a small JSON file so that a reader, or a power cut, sees the old content or the new one, never half."""
 
 from __future__ import annotations
 

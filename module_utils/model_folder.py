@@ -67,7 +67,7 @@ class ModelFolder:
 
 
 def make_folder(path):
-    """Makes a folder and those above it that are missing, mode 0755 whatever the umask: a service's user reads there."""
+    """Makes a folder and those missing above it, mode 0755 whatever the umask: a service's user reads there."""
     if os.path.isdir(path):
         return
     make_folder(os.path.dirname(path))

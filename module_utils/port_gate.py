@@ -10,7 +10,10 @@ _COMMAND_LENGTH = 200
 
 
 def require_free_port(host: str, port: int, allowed_unit: str | None, allowed_pids: list[int], variable: str) -> dict:
-    """Result of the module: free, allowed, owner. `variable` is where the port is set. Raises ProvisionError when somebody else holds the port."""
+    """Result of the module: free, allowed, owner. `variable` is where the port is set.
+
+    Raises ProvisionError when somebody else holds the port.
+    """
     if not 0 < port < 65536:
         raise ProvisionError(f"port: {port} is not a port; choose one from 1 to 65535")
     owner = port_owner(host, port)

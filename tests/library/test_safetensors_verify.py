@@ -73,4 +73,6 @@ def test_through_ansible(run_ansible, tmp_path):
     assert run_ansible("safetensors_verify", {"dest": str(tmp_path)}, check=True)["tensors"] == 6
     os.truncate(tmp_path / TWO, 7)
     result = run_ansible("safetensors_verify", {"dest": str(tmp_path)})
-    assert result["findings"] == [f"{TWO}: 7 bytes are too few for a header, which begins with 8; rerun the play to fetch it again"]
+    assert result["findings"] == [
+        f"{TWO}: 7 bytes are too few for a header, which begins with 8; rerun the play to fetch it again"
+    ]

@@ -1,7 +1,10 @@
 """Names from a hub cannot leave the model folder, and the state folder is out of their reach."""
 
+import os
+import stat
+
 import pytest
-from ansible.module_utils.model_folder import ModelFolder, name_problem, names_problem
+from ansible.module_utils.model_folder import ModelFolder, make_folder, name_problem, names_problem
 from ansible.module_utils.provision_error import ProvisionError
 
 
@@ -81,3 +84,13 @@ def test_a_folder_that_cannot_be_made_says_what_to_do(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ProvisionError, match=r"cannot be made.*choose another dest"):
         ModelFolder(tmp_path / "file" / "model").create()
+
+
+def test_folders_are_readable_whatever_the_umask(tmp_path):
+    old = os.umask(0o077)
+    try:
+        make_folder(tmp_path / "a" / "b")
+        make_folder(tmp_path / "a" / "b")
+    finally:
+        os.umask(old)
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b")] == [0o755, 0o755]

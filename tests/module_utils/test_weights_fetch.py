@@ -136,6 +136,17 @@ def test_without_a_manifest(dest):
         fetch(dest)
 
 
+@pytest.mark.usefixtures("pinned")
+def test_a_service_s_user_can_read_it_whatever_the_umask(dest, files):
+    old = os.umask(0o077)
+    try:
+        fetch(dest)
+    finally:
+        os.umask(old)
+    assert {stat.S_IMODE((dest / name).stat().st_mode) for name in files} == {0o644}
+    assert stat.S_IMODE((dest / "sub" / "dir").stat().st_mode) == 0o755
+
+
 def test_an_empty_file_needs_no_request(pinned, dest):
     fetch(dest)
     assert (dest / "empty.txt").read_bytes() == b""
@@ -436,6 +447,14 @@ def test_a_private_repository(pinned, dest, files, serves_itself, capfd):
     agents = {r.headers["user-agent"] for r in pinned.requests if "authorization" in r.headers}
     assert agents == {"ddtree-infra"}
     assert {r.method for r in pinned.seen("hub") if "authorization" not in r.headers} == {"HEAD"}
+
+
+def test_a_private_file_that_breaks_off_is_read_again(pinned, dest, files):
+    """Read by our own client, since aria2 must not have the token."""
+    pinned.faults.needs_token = pinned.faults.serves_itself = True
+    pinned.faults.dropped_bodies = 2
+    fetch(dest, token=TOKEN)
+    assert_complete(dest, files)
 
 
 def test_a_token_is_not_sent_to_another_source(pinned, dest, files):

@@ -6,9 +6,9 @@ from ddtree.drafter.config import DrafterConfig
 from ddtree.errors import UserError
 
 
-def require_drafter(mode: str, drafter_path: Path | None) -> None:
-    """Raises UserError when a speculative mode is asked of an engine without a drafter."""
-    if mode != "ar" and drafter_path is None:
+def require_drafter(mode: str, drafter: object | None) -> None:
+    """Raises UserError when a speculative mode is asked of an engine without a drafter. drafter: it, or its folder."""
+    if mode != "ar" and drafter is None:
         raise UserError(f"mode {mode} needs a drafter and none was named; name one, or use mode ar (plain decoding)")
 
 

@@ -11,13 +11,14 @@ from ddtree.tree import DraftTree, build_best_first, build_chain
 class Proposer:
     """The drafter with the target's frozen embedding and lm_head around it."""
 
-    def __init__(self, drafter: Drafter, target: Target, *, block: int, topk: int) -> None:
+    def __init__(self, drafter: Drafter, target: Target, *, block: int | None, topk: int) -> None:
+        """block: rows a draft block, None for the drafter's. topk: candidates a depth."""
         self.drafter = drafter
-        self.block = block
+        self.block = block or drafter.config.block_size
         self._topk = min(topk, target.embedding.shape[0])
         self._lm_head = target.lm_head
         self._embedding = target.embedding
-        self._mask_embedding = target.embedding[drafter.config.mask_token_id].expand(block - 1, -1)
+        self._mask_embedding = target.embedding[drafter.config.mask_token_id].expand(self.block - 1, -1)
 
     def marginals(self, context: DraftContext, anchor: int, depth: int, topk: int) -> tuple[torch.Tensor, torch.Tensor]:
         """ids int64 [depth, topk] and log_probs float32 [depth, topk] of the next `depth` positions, likeliest first.

@@ -11,7 +11,7 @@ from ddtree.acceptance import Walk, greedy_walk, sampled_walk
 from ddtree.drafter.pairing import require_drafter
 from ddtree.errors import UserError
 from ddtree.runtime.drafting import Proposer
-from ddtree.runtime.loading import load_parts
+from ddtree.runtime.loading import Parts, load_parts
 from ddtree.runtime.sampling import Sampler
 from ddtree.runtime.sequence import Sequence
 from ddtree.runtime.stats import GenerationStats
@@ -26,26 +26,20 @@ __all__ = ["Engine", "EngineConfig", "GenerationStats", "SamplingParams", "Step"
 class Engine:
     """Not thread-safe: one generation at a time. Closing the iterator ends a generation and frees its memory."""
 
-    def __init__(
-        self,
-        config: EngineConfig,
-        target: Target,
-        proposer: Proposer | None,
-        tokenizer,
-        eos_token_ids: frozenset[int],
-        max_context: int,
-    ) -> None:
+    def __init__(self, config: EngineConfig, parts: Parts) -> None:
         self.config = config
-        self.tokenizer = tokenizer
-        self.eos_token_ids = eos_token_ids
-        self.max_context = max_context
-        self._target = target
-        self._proposer = proposer
+        self.tokenizer = parts.tokenizer
+        self.eos_token_ids = parts.eos_token_ids
+        self.max_context = parts.max_context
+        self._target = parts.target
+        self._proposer: Proposer | None = None
+        if parts.drafter is not None:
+            self._proposer = Proposer(parts.drafter, parts.target, block=config.block, topk=config.topk)
 
     @classmethod
     def load(cls, config: EngineConfig) -> "Engine":
         """Raises UserError: bad option, incomplete folder, unsupported model, drafter of another target, no drafter."""
-        return cls(config, *load_parts(config))
+        return cls(config, load_parts(config))
 
     def generate(self, prompt_ids: list[int], params: SamplingParams, mode: Mode | None = None) -> Iterator[Step]:
         """One Step a target forward, the prefill first; the last one carries the finish reason.
@@ -54,7 +48,7 @@ class Engine:
         """
         mode = mode or self.config.mode
         check_mode(mode)
-        require_drafter(mode, self.config.drafter_path)
+        require_drafter(mode, self._proposer)
         check_sampling_params(params)
         self._check_prompt(prompt_ids)
         return self._run(prompt_ids, params, mode)

@@ -1,15 +1,15 @@
 """Loads what an engine consists of, cheapest checks first: options, folders, configurations, then weights."""
 
 import sys
+from dataclasses import dataclass
 
 import torch
 import transformers
 
 from ddtree.drafter.config import DrafterConfig, read_drafter_config
-from ddtree.drafter.model import load_drafter
+from ddtree.drafter.model import Drafter, load_drafter
 from ddtree.drafter.pairing import check_pairing, require_drafter
 from ddtree.errors import UserError
-from ddtree.runtime.drafting import Proposer
 from ddtree.runtime.model_folder import check_model_folder
 from ddtree.runtime.packed_linear import pack_linears
 from ddtree.runtime.target import Target, eos_token_ids, load_target, load_tokenizer, quiet_loading, read_target_config
@@ -17,8 +17,19 @@ from ddtree.runtime.types import EngineConfig
 from ddtree.runtime.validation import check_engine_config
 
 
-def load_parts(config: EngineConfig) -> tuple[Target, Proposer | None, object, frozenset[int], int]:
-    """Target, proposer (None without a drafter), tokenizer, end-of-sequence tokens, context limit. Raises UserError."""
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What several engines with different options may share, one at a time."""
+
+    target: Target
+    drafter: Drafter | None
+    tokenizer: transformers.PreTrainedTokenizerBase
+    eos_token_ids: frozenset[int]  # empty if the model names none
+    max_context: int  # prompt + reply, tokens
+
+
+def load_parts(config: EngineConfig) -> Parts:
+    """Raises UserError: bad option, incomplete folder, unsupported model, drafter of another target, no drafter."""
     check_engine_config(config)
     require_drafter(config.mode, config.drafter_path)
     device = parse_device(config.device)
@@ -34,13 +45,12 @@ def load_parts(config: EngineConfig) -> tuple[Target, Proposer | None, object, f
     with quiet_loading(show=sys.stderr.isatty()):
         target = load_target(config.model_path, dtype, device)
     pack_linears(target.model, several_rows=config.drafter_path is not None)
-    proposer = None
+    drafter = None
     if config.drafter_path is not None:
         drafter = load_drafter(config.drafter_path, dtype, device)
         pack_linears(drafter, several_rows=True)
         target.tap_layers(drafter.config.target_layer_ids)
-        proposer = Proposer(drafter, target, block=config.block or drafter.config.block_size, topk=config.topk)
-    return target, proposer, tokenizer, eos_token_ids(target.model, tokenizer), max_context
+    return Parts(target, drafter, tokenizer, eos_token_ids(target.model, tokenizer), max_context)
 
 
 def parse_device(name: str) -> torch.device:

@@ -100,9 +100,13 @@ def load_target(folder: Path, dtype: torch.dtype, device: torch.device) -> Targe
     """Raises UserError if the folder is incomplete or transformers cannot make a causal language model of it."""
     check_model_folder(folder)
     try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=attention.register())
+        model, info = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, attn_implementation=attention.register(), output_loading_info=True
+        )
     except (ValueError, OSError, KeyError, ImportError, RuntimeError) as error:
         raise UserError(f"transformers {transformers.__version__} cannot load {folder}: {_reason(error)}") from error
+    if missing := sorted(info["missing_keys"]):  # transformers would go on with random numbers
+        raise UserError(f"{folder}: no shard holds tensor {missing[0]} ({len(missing)} in all); fetch the model again")
     return Target(model.to(device))
 
 
