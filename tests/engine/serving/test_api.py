@@ -132,9 +132,10 @@ def test_a_stop_string_that_waited_for_an_earlier_one_decides_at_the_end(served)
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 
-def test_a_stop_string_met_by_the_last_token_is_a_stop_and_no_length(served, tokenizer):
-    prompt = tokenizer.encode("%&")  # a token each
-    reply = served.openai.completions.create(model="stub", prompt=prompt, max_tokens=2, stop="&")
+@pytest.mark.parametrize("stop", ["&'", ["&'", "%&'("]])
+def test_a_stop_string_met_by_the_last_token_is_a_stop_and_no_length(served, tokenizer, stop):
+    prompt = tokenizer.encode("%&'")  # a token each
+    reply = served.openai.completions.create(model="stub", prompt=prompt, max_tokens=3, stop=stop)
     assert (reply.choices[0].text, reply.choices[0].finish_reason) == ("%", "stop")
 
 
