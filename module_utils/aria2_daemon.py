@@ -1,8 +1,8 @@
 """An aria2c of our own: JSON-RPC on loopback, a random secret, and an end that does not outlive ours.
 
-The secret reaches aria2c in a configuration file of mode 0600 that is deleted as soon as aria2c has read it; the
-command line holds nothing but that file's path. `stop-with-process` ends aria2c when we die, even by SIGKILL, and
-the folder's lock, which it inherits, tells the next run until when it wrote.
+The secret reaches aria2c in a configuration file that exists in memory alone (memfd), so that neither the command
+line nor a disk ever holds it, however we end. `stop-with-process` ends aria2c when we die, even by SIGKILL, and the
+folder's lock, which it inherits, tells the next run until when it wrote.
 """
 
 from __future__ import annotations
@@ -99,23 +99,21 @@ class Aria2Daemon:
     def _start(self):
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - aria2c writes there until stop() closes it
         port, secret = _free_port(), secrets.token_urlsafe(32)
-        folder = tempfile.mkdtemp(prefix="ddtree-aria2-")
+        conf = os.memfd_create("aria2.conf")
         try:
-            conf = os.path.join(folder, "aria2.conf")
-            with open(os.open(conf, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-                file.write(_configuration(self._options, port, secret))
+            os.write(conf, _configuration(self._options, port, secret).encode())
             self.process = subprocess.Popen(
-                [self._binary, f"--conf-path={conf}"],
+                [self._binary, f"--conf-path=/proc/self/fd/{conf}"],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,
-                pass_fds=self._inherit,
+                pass_fds=(conf, *self._inherit),
                 env=_environment(),
             )
-            self.client = _loopback_client(self._aria2p, self._requests, port, secret)
-            return self._answers()
         finally:
-            shutil.rmtree(folder)
+            os.close(conf)
+        self.client = _loopback_client(self._aria2p, self._requests, port, secret)
+        return self._answers()
 
     def _answers(self):
         """Waits for the first answer. Only our aria2c knows the secret: another program on the port cannot pass.

@@ -2,9 +2,9 @@
 
 import json
 import os
+import re
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import textwrap
@@ -20,26 +20,18 @@ from ansible.module_utils.provision_error import ProvisionError
 MODULE_UTILS = Path(__file__).resolve().parents[2] / "module_utils"
 
 
-@pytest.fixture
-def private_tmp(tmp_path, monkeypatch):
-    """Where the daemon's configuration file lies while it starts."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return tmp_path
-
-
 def seen_from_outside(pid, what):
     return Path(f"/proc/{pid}/{what}").read_bytes().decode().split("\0")[:-1]
 
 
-def test_the_command_line_and_environment_hold_no_secret(private_tmp, monkeypatch):
+def test_the_command_line_and_environment_hold_no_secret(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_environment_token")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with Aria2Daemon({"split": 3}) as daemon:
         binary, option = seen_from_outside(daemon.process.pid, "cmdline")
         environment = seen_from_outside(daemon.process.pid, "environ")
         assert binary == find_aria2c()
-        assert option.startswith(f"--conf-path={private_tmp}/ddtree-aria2-")
-        assert list(private_tmp.iterdir()) == []  # the file is gone again
+        assert re.fullmatch(r"--conf-path=/proc/self/fd/\d+", option)
         everything = " ".join([binary, option, *environment])
         assert daemon.client.secret not in everything
         assert "hf_environment_token" not in everything
@@ -49,21 +41,19 @@ def test_the_command_line_and_environment_hold_no_secret(private_tmp, monkeypatc
         assert daemon.client.get_global_option()["split"] == "3"
 
 
-@pytest.mark.usefixtures("private_tmp")
-def test_the_configuration_file_is_for_us_alone(monkeypatch):
+def test_the_configuration_is_in_memory_alone(monkeypatch):
     seen = []
     real = subprocess.Popen
 
     def look(command, **options):
-        path = Path(command[1].removeprefix("--conf-path="))
-        seen.append((stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode), path.read_text()))
+        path = command[1].removeprefix("--conf-path=")
+        seen.append((os.readlink(path), Path(path).read_text().splitlines()))
         return real(command, **options)
 
     monkeypatch.setattr("ansible.module_utils.aria2_daemon.subprocess.Popen", look)
     with Aria2Daemon({}) as daemon:
-        (mode, folder_mode, text) = seen[0]
-    assert (mode, folder_mode) == (0o600, 0o700)
-    lines = text.splitlines()
+        ((where, lines),) = seen
+    assert where.startswith("/memfd:")
     assert f"rpc-secret={daemon.client.secret}" in lines
     assert {"no-netrc=true", "rpc-listen-all=false", f"stop-with-process={os.getpid()}"} <= set(lines)
 

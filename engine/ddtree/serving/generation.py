@@ -53,7 +53,8 @@ def generate_reply(engine: "Engine", job: Job, on_step: Callable[[Step], None]) 
 def self_check(engine: "Engine") -> None:
     """Raises when the engine cannot generate a few tokens in its default mode."""
     prompt_ids = engine.tokenizer.encode("Hello")
-    params = SamplingParams(max_tokens=SELF_CHECK_TOKENS, ignore_eos=True)
+    wanted = min(SELF_CHECK_TOKENS, engine.max_context - len(prompt_ids))
+    params = SamplingParams(max_tokens=wanted, ignore_eos=True)
     tokens = [token for step in engine.generate(prompt_ids, params) for token in step.token_ids]
-    if len(tokens) != SELF_CHECK_TOKENS:
-        raise RuntimeError(f"the self-check generated {len(tokens)} tokens instead of {SELF_CHECK_TOKENS}")
+    if len(tokens) != wanted:
+        raise RuntimeError(f"the self-check generated {len(tokens)} tokens instead of {wanted}")
