@@ -18,7 +18,7 @@ help: ## This list.
 .PHONY: demo
 demo: $(VENV)/.controller-installed ## Serve a small model on this machine with DDTree, and compare it with plain decoding.
 	@$(VENV)/bin/ansible-playbook playbooks/local.yml $(PLAY_ARGS)
-	@$(PREFIX)/venv/bin/ddtree compare --url http://127.0.0.1:$(PORT)/v1
+	@$(PREFIX)/venv/bin/ddtree compare-endpoint http://127.0.0.1:$(PORT)/v1
 	@echo
 	@echo 'Serving at http://127.0.0.1:$(PORT)/v1 (OpenAI-compatible); end it with: make demo-stop'
 

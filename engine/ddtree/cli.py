@@ -12,6 +12,7 @@ COMMAND_MODULES = (
     "ddtree.serving.command",
     "ddtree.runtime.generate_command",
     "ddtree.runtime.compare_command",
+    "ddtree.runtime.compare_endpoint_command",
     "ddtree.mirror.command",
     "ddtree.demo.command",
     "ddtree.doctor",

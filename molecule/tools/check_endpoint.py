@@ -22,8 +22,11 @@ MAX_TOKENS = 64
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return answer.read().decode()
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.read().decode()
+    except OSError as error:
+        sys.exit(f"{url}: {error}")
 
 
 def metric(text: str, name: str) -> float:
