@@ -26,7 +26,9 @@ def python_facts(executable: str) -> dict:
         return {"found": False, "executable": executable}
     try:
         # -I: an inherited PYTHONPATH or PYTHONHOME must not answer for the interpreter.
-        answer = subprocess.run([path, "-I", "-c", _PYTHON_QUESTION], capture_output=True, text=True, timeout=30, check=True)
+        answer = subprocess.run(
+            [path, "-I", "-c", _PYTHON_QUESTION], capture_output=True, text=True, timeout=30, check=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return {"found": False, "executable": path, "error": str(error)}
     return {"found": True, "executable": path, **json.loads(answer.stdout)}

@@ -98,7 +98,9 @@ def check_device(device: str) -> str:
         raise UserError(f"device {device}: {error}; install a torch built for it, or choose another device") from error
     expected = (left.double() @ left.T.double()).float()
     if not torch.equal(product, expected):
-        raise UserError(f"device {device}: an 8×8 product is wrong by {(product - expected).abs().max():g}; do not serve on it")
+        raise UserError(
+            f"device {device}: an 8×8 product is wrong by {(product - expected).abs().max():g}; do not serve on it"
+        )
     return f"device {device}: {device_name(device)}, product exact"
 
 

@@ -62,7 +62,11 @@ def test_gpu_rows():
     ("script", "gpus", "error"),
     [
         (f"cat <<'EOF'\n{GPU_LINES}EOF\n", 2, None),
-        ("echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18\n", 0, "Driver/library version mismatch"),
+        (
+            "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18\n",
+            0,
+            "Driver/library version mismatch",
+        ),
     ],
 )
 def test_gpu_facts_from_what_nvidia_smi_says(tmp_path, monkeypatch, script, gpus, error):

@@ -31,13 +31,19 @@ def test_defaults_and_argument_specs_agree(role):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_an_option_without_a_default_is_required(role):
-    assert [name for name, option in options(role).items() if ("default" in option) == option.get("required", False)] == []
+    assert [
+        name for name, option in options(role).items() if ("default" in option) == option.get("required", False)
+    ] == []
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_public_names_carry_the_role_and_private_ones_two_underscores(role):
     assert [name for name in options(role) if not name.startswith(f"{role}_")] == []
-    private = load(REPOSITORY / "roles" / role / "vars" / "main.yml") if (REPOSITORY / "roles" / role / "vars").exists() else {}
+    private = (
+        load(REPOSITORY / "roles" / role / "vars" / "main.yml")
+        if (REPOSITORY / "roles" / role / "vars").exists()
+        else {}
+    )
     assert [name for name in private if not name.startswith(f"__{role}_")] == []
 
 
@@ -62,7 +68,10 @@ def known_variables() -> set[str]:
 
 @pytest.mark.parametrize(
     "path",
-    [*sorted((REPOSITORY / "inventories").glob("*/group_vars/*.yml")), REPOSITORY / "playbooks" / "group_vars" / "all.yml"],
+    [
+        *sorted((REPOSITORY / "inventories").glob("*/group_vars/*.yml")),
+        REPOSITORY / "playbooks" / "group_vars" / "all.yml",
+    ],
     ids=lambda path: str(path.relative_to(REPOSITORY)),
 )
 def test_inventories_set_only_variables_that_something_reads(path):

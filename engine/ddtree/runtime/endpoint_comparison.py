@@ -43,7 +43,7 @@ def compare_endpoint(
                     mode=mode,
                     tokens=report["generated_tokens"],
                     tokens_per_s=speed,
-                    acceptance_length=report["acceptance_length"],
+                    acceptance_length=report["acceptance_length"] or 0.0,  # none without a decode round
                     target_forwards=report["target_forwards"],
                     prefill_s=report["prefill_s"],
                     decode_s=report["decode_s"],
@@ -66,7 +66,9 @@ def _chat(base_url: str, model: str, text: str, max_tokens: int, mode: Mode) -> 
     }
     answer = _request(f"{base_url}/chat/completions", body)
     if "ddtree" not in answer:
-        raise UserError(f"{base_url} reports no decoding figures: it is not a `ddtree serve`; measure it with a load generator")
+        raise UserError(
+            f"{base_url} reports no decoding figures: it is not a `ddtree serve`; measure it with a load generator"
+        )
     return answer
 
 
