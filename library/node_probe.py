@@ -47,9 +47,11 @@ EXAMPLES = r"""
 RETURN = r"""
 node:
   description: >-
-    C(python) (found, executable, version, ensurepip, headers), C(commands) (name to path or null), C(is_root), C(systemd),
+    C(python) (found, executable, version, ensurepip, headers), C(commands) (name to path or null), C(is_root),
+    C(systemd),
     C(memory_bytes), C(disk) and C(models_disk) (free_bytes, measured_at), C(models_bytes) (already there),
-    C(gpus) (index, name, compute_capability, memory_bytes, driver_version), C(nvidia_smi), C(error) (what nvidia-smi said when it failed).
+    C(gpus) (index, name, compute_capability, memory_bytes, driver_version), C(nvidia_smi),
+    C(error) (what nvidia-smi said when it failed).
   returned: always
   type: dict
 """

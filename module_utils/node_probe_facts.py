@@ -1,4 +1,4 @@
-"""What a node has, read with the standard library alone: Python, commands, memory, disk, GPUs. Used by the node_probe module."""
+"""What a node has, read with the standard library alone: Python, commands, memory, disk, GPUs."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ _GPU_FIELDS = ("index", "name", "compute_cap", "memory.total", "driver_version")
 
 
 def python_facts(executable: str) -> dict:
-    """Version ([major, minor, micro]), ensurepip and Python.h of an interpreter; {"found": False} where it cannot be run."""
+    """Version [major, minor, micro], ensurepip and Python.h of an interpreter; {"found": False} if it cannot be run."""
     path = shutil.which(executable)
     if path is None:
         return {"found": False, "executable": executable}
@@ -50,7 +50,7 @@ def disk_facts(path: str) -> dict:
 
 
 def allocated_bytes(path: str) -> int:
-    """Bytes that the files below a folder occupy on disk (a sparse or preallocated file counts by its blocks); 0 where it is missing."""
+    """Bytes that the files below a folder occupy on disk, counted by blocks; 0 where it is missing."""
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
@@ -67,7 +67,7 @@ def memory_bytes() -> int:
 
 
 def parse_gpu_csv(text: str) -> list[dict]:
-    """Rows of `nvidia-smi --query-gpu=index,name,compute_cap,memory.total,driver_version --format=csv,noheader,nounits`."""
+    """Rows of nvidia-smi for the fields above, as `--format=csv,noheader,nounits` prints them."""
     gpus = []
     for row in csv.reader(io.StringIO(text), skipinitialspace=True):
         if len(row) != len(_GPU_FIELDS):

@@ -1,4 +1,4 @@
-"""`ddtree doctor`: does this environment compute, and do this target and this drafter fit? Read-only; no weights are loaded."""
+"""`ddtree doctor`: does this environment compute, and does this drafter fit its target? Loads no weights."""
 
 import argparse
 import importlib.metadata
@@ -14,7 +14,7 @@ def add_parser(subparsers) -> None:
     parser = subparsers.add_parser(
         "doctor",
         help="check the environment, the device, and whether a drafter fits its target",
-        description="Prints versions, computes a small product on the device and, given --model, checks the folder and its drafter.",
+        description="Prints versions, computes a small product on the device, and checks --model and its --drafter.",
     )
     parser.add_argument("--device", default="cpu", help="device as torch names it (default: %(default)s)")
     parser.add_argument("--model", type=Path, help="folder of the target")

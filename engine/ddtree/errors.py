@@ -2,4 +2,4 @@
 
 
 class UserError(Exception):
-    """Wrong input or environment. The message names the thing, its value and the next step; the CLI prints it and exits 2."""
+    """Wrong input or environment. The message names the thing, its value and the next step; the CLI exits with 2."""

@@ -1,4 +1,4 @@
-"""Every role says what it takes: defaults and argument specs agree, names carry the role's prefix, wiring names real variables."""
+"""Every role says what it takes: defaults and argument specs agree, names carry the prefix, wiring is real."""
 
 import re
 from pathlib import Path

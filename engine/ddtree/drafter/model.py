@@ -149,6 +149,8 @@ def load_drafter(folder: Path, dtype: torch.dtype, device: torch.device) -> Draf
     for name, shape in expected.items():
         if tuple(tensors[name].shape) != shape:
             found = tuple(tensors[name].shape)
-            raise UserError(f"{folder}: tensor {name} is {found}, config.json asks for {shape}; fetch the drafter again")
+            raise UserError(
+                f"{folder}: tensor {name} is {found}, config.json asks for {shape}; fetch the drafter again"
+            )
     drafter.load_state_dict({name: tensor.to(device, dtype) for name, tensor in tensors.items()}, assign=True)
     return drafter.eval().requires_grad_(False)

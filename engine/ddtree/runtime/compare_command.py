@@ -53,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
     print(format_table(runs))
     conditions = _conditions(args)
     print(
-        "greedy, {dtype} on {device}, {threads} threads; budget {budget}, topk {topk}, block {block}".format(**conditions)
+        "greedy, {dtype} on {device}, {threads} threads; budget {budget}, topk {topk}, block {block}".format(
+            **conditions
+        )
     )
     if args.json is not None:
         _write_json(args.json, as_json(runs, conditions))
@@ -70,9 +72,13 @@ def read_prompts(pairs: list[str], file: Path | None) -> dict[str, str]:
         try:
             prompts = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise UserError(f'--prompt-file {file} cannot be read ({error}); it must hold {{"name": "text"}}') from error
+            raise UserError(
+                f'--prompt-file {file} cannot be read ({error}); it must hold {{"name": "text"}}'
+            ) from error
         if not isinstance(prompts, dict) or not all(isinstance(text, str) and text for text in prompts.values()):
-            raise UserError(f'--prompt-file {file} must hold a JSON object {{"name": "text"}} with texts that are not empty')
+            raise UserError(
+                f'--prompt-file {file} must hold a JSON object {{"name": "text"}} with texts that are not empty'
+            )
     for pair in pairs:
         name, separator, text = pair.partition("=")
         if not (name and separator and text):

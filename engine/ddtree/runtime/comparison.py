@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ddtree.runtime.engine import Engine
 
 DEFAULT_PROMPTS = {
-    "chat": "What is the capital of France, and what is it known for?",
+    "chat": "Give me three tips for learning a new language.",
     "code": "Write a Python function that returns the n-th Fibonacci number, with a docstring.",
 }
 _HEADER = ("prompt", "mode", "tokens", "tokens/s", "acceptance length", "target forwards", "speed-up", "same text")
@@ -106,7 +106,10 @@ def format_table(runs: Sequence[Run]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.ljust(width) if i < 2 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  ".join(cells).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)

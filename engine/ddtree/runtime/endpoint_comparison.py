@@ -1,4 +1,4 @@
-"""The comparison of `ddtree compare`, asked of a running `ddtree serve`: the figures are those that the server measured."""
+"""The comparison of `ddtree compare`, asked of a running `ddtree serve`: the server itself measures."""
 
 import json
 import urllib.error
@@ -16,7 +16,7 @@ def compare_endpoint(
     model: str | None,
     prompts: Mapping[str, str],
     max_tokens: int,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda _text: None,
 ) -> list[Run]:
     """Decodes each prompt (name → text) greedily in every mode. base_url ends in /v1; model None takes the served one.
 

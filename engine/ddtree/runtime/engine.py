@@ -142,4 +142,6 @@ class Engine:
             )
         vocab_size = self._target.embedding.shape[0]
         if not 0 <= min(prompt_ids) <= max(prompt_ids) < vocab_size:
-            raise UserError(f"the prompt holds token ids outside 0 … {vocab_size - 1}; encode it with this model's tokenizer")
+            raise UserError(
+                f"the prompt holds token ids outside 0 … {vocab_size - 1}; encode it with this model's tokenizer"
+            )

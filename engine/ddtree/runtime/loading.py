@@ -11,7 +11,7 @@ from ddtree.drafter.model import Drafter, load_drafter
 from ddtree.drafter.pairing import check_pairing, require_drafter
 from ddtree.errors import UserError
 from ddtree.runtime.model_folder import check_model_folder
-from ddtree.runtime.packed_linear import pack_linears
+from ddtree.runtime.packed_linear import ONE_ROW, SEVERAL_ROWS, pack_linears
 from ddtree.runtime.target import Target, eos_token_ids, load_target, load_tokenizer, quiet_loading, read_target_config
 from ddtree.runtime.types import EngineConfig
 from ddtree.runtime.validation import check_engine_config
@@ -44,11 +44,11 @@ def load_parts(config: EngineConfig) -> Parts:
     dtype = getattr(torch, config.dtype)
     with quiet_loading(show=sys.stderr.isatty()):
         target = load_target(config.model_path, dtype, device)
-    pack_linears(target.model, several_rows=config.drafter_path is not None)
+    pack_linears(target.model, (ONE_ROW, SEVERAL_ROWS) if config.drafter_path is not None else (ONE_ROW,))
     drafter = None
     if config.drafter_path is not None:
         drafter = load_drafter(config.drafter_path, dtype, device)
-        pack_linears(drafter, several_rows=True)
+        pack_linears(drafter, (SEVERAL_ROWS,))
         target.tap_layers(drafter.config.target_layer_ids)
     return Parts(target, drafter, tokenizer, eos_token_ids(target.model, tokenizer), max_context)
 
@@ -59,7 +59,9 @@ def parse_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise UserError(f"device is {name!r}: {str(error).splitlines()[0]}; use cpu, cuda, cuda:1 or the like") from error
+        raise UserError(
+            f"device is {name!r}: {str(error).splitlines()[0]}; use cpu, cuda, cuda:1 or the like"
+        ) from error
     return device
 
 
@@ -80,4 +82,6 @@ def _check_fit(config: EngineConfig, drafter: DrafterConfig, target: transformer
         target_path=config.model_path,
     )
     if config.block is not None and config.block > drafter.block_size:
-        raise UserError(f"block is {config.block}, drafter {config.drafter_path} was trained for {drafter.block_size}; lower it")
+        raise UserError(
+            f"block is {config.block}, drafter {config.drafter_path} was trained for {drafter.block_size}; lower it"
+        )

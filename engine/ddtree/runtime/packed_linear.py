@@ -13,42 +13,41 @@ from torch import nn
 
 logger = logging.getLogger(__name__)
 
-ROWS_HINT = 16
+ONE_ROW, SEVERAL_ROWS = 1, 16  # numbers of rows that oneDNN is asked to lay weights out for
 # Two layouts double the memory of the weights: worth it for a small model, not for one that fills the machine.
 TWO_LAYOUTS_LIMIT_BYTES = 2 * 1024**3
 
 
 class PackedLinear(nn.Module):
-    """Same result as nn.Linear up to rounding; no gradient, float32 on the CPU only. The plain weight is given up."""
+    """Same result as nn.Linear up to rounding; float32 on the CPU, no gradient. Does not keep the plain weight."""
 
-    def __init__(self, linear: nn.Linear, *, both: bool) -> None:
-        """both: a layout for one row and another for several; otherwise the one-row layout serves all."""
+    def __init__(self, linear: nn.Linear, layouts: tuple[int, ...]) -> None:
+        """layouts: one or two numbers of rows; the first serves inputs of one row, the last all others."""
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self._bias = linear.bias
-        weight = linear.weight.detach()
-        self._one_row = torch.ops.mkldnn._reorder_linear_weight(weight, 1)
-        self._rows = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS_HINT) if both else self._one_row
+        packed = [torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), rows) for rows in layouts]
+        self._one_row, self._several_rows = packed[0], packed[-1]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        weight = self._one_row if x.numel() == self.in_features else self._rows
+        weight = self._one_row if x.numel() == self.in_features else self._several_rows
         return torch.ops.mkldnn._linear_pointwise(x, weight, self._bias, "none", [], "")
 
 
-def pack_linears(module: nn.Module, *, several_rows: bool) -> bool:
-    """Replaces every nn.Linear below `module` where that is possible. Returns whether it was.
+def pack_linears(module: nn.Module, layouts: tuple[int, ...]) -> bool:
+    """Replaces every nn.Linear below `module`, or none where that is not possible. Returns whether it did.
 
-    several_rows: forwards of more than one row are frequent, so that a second layout pays.
+    layouts: ONE_ROW, SEVERAL_ROWS or both, for the numbers of rows the module mostly sees.
     """
     linears = [(name, child) for name, child in module.named_modules() if type(child) is nn.Linear]
-    if not all(_can_pack(linear) for _, linear in linears) or not linears:
+    if not linears or not all(_can_pack(linear) for _, linear in linears):
         return False
-    size_bytes = sum(linear.weight.nbytes for _, linear in linears)
-    both = several_rows and size_bytes <= TWO_LAYOUTS_LIMIT_BYTES
+    if sum(linear.weight.nbytes for _, linear in linears) > TWO_LAYOUTS_LIMIT_BYTES:
+        layouts = layouts[:1]
     for name, linear in linears:
-        parent = module.get_submodule(name.rpartition(".")[0])
-        setattr(parent, name.rpartition(".")[2], PackedLinear(linear, both=both))
-    logger.info("%d linear layers packed for oneDNN, %s", len(linears), "two layouts" if both else "one layout")
+        parent_name, _, own_name = name.rpartition(".")
+        setattr(module.get_submodule(parent_name), own_name, PackedLinear(linear, layouts))
+    logger.info("%d linear layers of %s laid out for oneDNN, rows %s", len(linears), type(module).__name__, layouts)
     return True
 
 

@@ -125,10 +125,14 @@ def load_tokenizer(folder: Path) -> transformers.PreTrainedTokenizerBase:
     try:
         return transformers.AutoTokenizer.from_pretrained(folder)
     except (ValueError, OSError, KeyError, ImportError) as error:
-        raise UserError(f"{folder}: the tokenizer cannot be loaded ({_reason(error)}); fetch the model again") from error
+        raise UserError(
+            f"{folder}: the tokenizer cannot be loaded ({_reason(error)}); fetch the model again"
+        ) from error
 
 
-def eos_token_ids(model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase) -> frozenset[int]:
+def eos_token_ids(
+    model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase
+) -> frozenset[int]:
     """Tokens that end a reply: the generation config's, else the model's or the tokenizer's."""
     for source in (getattr(model, "generation_config", None), model.config.get_text_config(), tokenizer):
         value = getattr(source, "eos_token_id", None)

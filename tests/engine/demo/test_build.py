@@ -4,6 +4,7 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
+
 from ddtree.demo import model
 from ddtree.demo.model import MARKER, build_demo_model, is_finished
 from ddtree.errors import UserError

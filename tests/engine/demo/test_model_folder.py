@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from ddtree.demo.model import build_demo_model, is_finished
-from ddtree.demo.tokenizer import PRE_TOKENIZER
 from safetensors import safe_open
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
+
+from ddtree.demo.model import build_demo_model, is_finished
+from ddtree.demo.tokenizer import PRE_TOKENIZER
 
 pytestmark = pytest.mark.model
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from ddtree.demo.convert import write_shards
 from safetensors.torch import load_file
+
+from ddtree.demo.convert import write_shards
 
 LIMIT_BYTES = 1000
 

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from ddtree.demo import source
 from ddtree.demo.source import GGUF_NAME, obtain_gguf
 from ddtree.errors import UserError

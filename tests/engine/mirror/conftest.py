@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from ddtree.mirror.catalog import Catalog
 from ddtree.mirror.server import MirrorServer
 from ddtree.serving.listener import open_port

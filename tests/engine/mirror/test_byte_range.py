@@ -1,9 +1,10 @@
 """Range headers mean what RFC 9110 says, for any numbers."""
 
 import pytest
-from ddtree.mirror.byte_range import RangeNotSatisfiable, etag_matches, parse_range, range_still_applies
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ddtree.mirror.byte_range import RangeNotSatisfiable, etag_matches, parse_range, range_still_applies
 
 NUMBERS = st.integers(0, 60)
 

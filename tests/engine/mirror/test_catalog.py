@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from ddtree.errors import UserError
 from ddtree.mirror.catalog import STATE_FOLDER, Catalog
 from ddtree.mirror.refusals import RepoBusy, RepoIncomplete, RepoNotFound

@@ -27,7 +27,7 @@ def test_the_command_prints_the_table(served, capsys):
 
 
 def test_an_unknown_model_is_refused_with_the_servers_words(served):
-    with pytest.raises(UserError, match="404.*nosuch"):
+    with pytest.raises(UserError, match=r"404.*nosuch"):
         compare_endpoint(f"{served.url}/v1", "nosuch", {"one": "hello"}, 4)
 
 
