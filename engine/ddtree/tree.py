@@ -26,7 +26,7 @@ class DraftTree:
 
 
 def build_best_first(ids: torch.Tensor, log_probs: torch.Tensor, budget: int) -> DraftTree:
-    """The `budget` most probable prefixes when every depth's marginal is independent of the path; fewer if no more exist.
+    """The `budget` most probable prefixes if the marginals are independent of the path; fewer if no more exist.
 
     ids int64 [L, K] and log_probs float [L, K]: the K likeliest tokens of each depth, likeliest first, each once.
     Nodes come out by falling score; equal scores in the order in which their parents, then their ranks, came out.

@@ -1,7 +1,8 @@
-"""Reads a DFlash drafter's config.json (z-lab's layout) into a frozen dataclass; what the model cannot do is an error."""
+"""Reads a DFlash drafter's config.json (z-lab's layout) into a frozen dataclass; refuses what it cannot do."""
 
 import json
 import logging
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,24 @@ ARCHITECTURE = "DFlashDraftModel"
 DFLASH_KEYS = ("mask_token_id", "target_layer_ids")
 # Keys that describe training, other frameworks or the tokenizer: they do not change what the drafter computes.
 IGNORED_KEYS = frozenset(
-    "_name_or_path architectures attention_dropout auto_map bos_token_id dtype eos_token_id initializer_range "
-    "max_position_embeddings max_window_layers model_type pad_token_id tie_word_embeddings torch_dtype "
-    "transformers_version use_cache".split()
+    {
+        "_name_or_path",
+        "architectures",
+        "attention_dropout",
+        "auto_map",
+        "bos_token_id",
+        "dtype",
+        "eos_token_id",
+        "initializer_range",
+        "max_position_embeddings",
+        "max_window_layers",
+        "model_type",
+        "pad_token_id",
+        "tie_word_embeddings",
+        "torch_dtype",
+        "transformers_version",
+        "use_cache",
+    }
 )
 
 
@@ -109,7 +125,7 @@ def parse_drafter_config(values: dict[str, Any], where: str) -> DrafterConfig:
         dflash.fail("mask_token_id", f"below vocab_size = {config.vocab_size}")
     if layer_ids[-1] >= config.num_target_layers:
         dflash.fail("target_layer_ids", f"layers below num_target_layers = {config.num_target_layers}")
-    # A key that changed the computation would lower the acceptance only, never the text: worth a warning, not a refusal.
+    # A key that changed the computation would lower the acceptance, never spoil the text: worth a warning only.
     for key in sorted(set(values) - reader.known - IGNORED_KEYS):
         logger.warning("%s: key %r is not known and has no effect", where, key)
     return config
@@ -129,8 +145,6 @@ def _read_rope(reader: "_Reader") -> RopeConfig:
     factor = scaling.take("factor", float, "at least 1", minimum=1)
     amplitude = scaling.values.get("attention_factor")
     if amplitude is None:
-        import math
-
         amplitude = 0.1 * math.log(factor) + 1.0
     return RopeConfig(
         theta=float(theta),

@@ -1,4 +1,4 @@
-"""What the drafter remembers of the committed tokens: keys and values of each of its layers, in one preallocated store."""
+"""What the drafter remembers of the committed tokens: keys and values of all its layers, preallocated."""
 
 import torch
 

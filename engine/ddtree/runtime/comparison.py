@@ -38,7 +38,7 @@ def compare_modes(
     engine: "Engine",
     prompts: Mapping[str, Sequence[int]],
     params: SamplingParams,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda _text: None,
 ) -> list[Run]:
     """prompts: name → token ids. Every mode decodes once untimed first, so that none of them pays for the first use."""
     warm_up = SamplingParams(max_tokens=3, ignore_eos=True)

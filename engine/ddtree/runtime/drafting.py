@@ -1,4 +1,4 @@
-"""From the committed tokens to a draft tree: one drafter forward, the likeliest tokens of each depth, a tree of them."""
+"""From the committed tokens to a draft tree: one drafter forward, each depth's likeliest tokens, a tree of them."""
 
 import torch
 

@@ -15,7 +15,7 @@ from ddtree.runtime.loading import Parts, load_parts
 from ddtree.runtime.sampling import Sampler
 from ddtree.runtime.sequence import Sequence
 from ddtree.runtime.stats import GenerationStats
-from ddtree.runtime.target import Forward, Target
+from ddtree.runtime.target import Forward
 from ddtree.runtime.types import EngineConfig, Mode, SamplingParams, Step
 from ddtree.runtime.validation import check_mode, check_sampling_params
 from ddtree.tree import DraftTree, ancestor_mask, empty_tree

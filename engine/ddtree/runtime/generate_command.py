@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   ddtree generate --model models/SmolLM2-135M-Instruct --prompt "Name three colours."
-  ddtree generate --model models/SmolLM2-135M-Instruct --drafter models/smollm2-135m-dflash --mode tree --prompt - < question.txt
+  ddtree generate --model models/SmolLM2-135M-Instruct --drafter models/smollm2-135m-dflash --prompt - < question.txt
 """
 
 
@@ -86,7 +86,8 @@ def print_as_it_comes(engine: "Engine", steps: "Iterable[Step]") -> None:
 def summary(mode: str, prompt_tokens: int, stats: GenerationStats) -> str:
     """One line. Acceptance length counts the target's own token of every round."""
     return (
-        f"{mode}: {prompt_tokens} prompt tokens in {stats.prefill_s:.2f} s; {stats.tokens} tokens ({stats.finish_reason}), "
+        f"{mode}: {prompt_tokens} prompt tokens in {stats.prefill_s:.2f} s; "
+        f"{stats.tokens} tokens ({stats.finish_reason}), "
         f"{stats.decode_tokens_per_s:.1f} tokens/s, acceptance length {stats.acceptance_length:.2f}, "
         f"{stats.target_forwards} target forwards"
     )

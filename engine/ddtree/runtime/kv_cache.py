@@ -47,10 +47,10 @@ class KvCache(Cache):
                 store[:, :, :, start:end] = store.index_select(3, sources)
         self.length += len(path)
 
-    def get_seq_length(self, layer_idx: int = 0) -> int:
+    def get_seq_length(self, layer_idx: int = 0) -> int:  # noqa: ARG002 (transformers passes it by name)
         return self.length
 
-    def get_mask_sizes(self, query_length: int, layer_idx: int = 0) -> tuple[int, int]:
+    def get_mask_sizes(self, query_length: int, layer_idx: int = 0) -> tuple[int, int]:  # noqa: ARG002
         return self.length + query_length, 0
 
     def _allocate(self, states: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ _MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 
 
 def check_model_folder(folder: Path) -> list[Path]:
-    """Returns the folder's safetensors files, sorted. Raises UserError naming the first fault, in seconds for any size."""
+    """Returns the folder's safetensors files, sorted. Raises UserError naming the first fault. Quick for any size."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"model folder {folder} does not exist; name the folder of a fetched model")

@@ -4,7 +4,7 @@ from ddtree.errors import UserError
 
 
 def chat_prompt_ids(tokenizer, text: str) -> list[int]:
-    """One user message through the model's chat template, up to where the reply begins. Raises UserError without one."""
+    """One user message through the chat template, up to where the reply begins. Raises UserError without a template."""
     if not getattr(tokenizer, "chat_template", None):
         raise UserError("the model has no chat template; pass the whole prompt as it is with --raw")
     messages = [{"role": "user", "content": text}]

@@ -1,4 +1,4 @@
-"""From the target's logits at one position to a token: temperature, top-k, top-p, min-p, and one random number a token."""
+"""From the target's logits at one position to a token: temperature, filters, and one random number a token."""
 
 import torch
 

@@ -9,7 +9,7 @@ __all__ = ["GenerationStats", "measured"]
 
 
 def measured(steps: Iterator[Step], stats: GenerationStats) -> Iterator[Step]:
-    """Passes the steps of one generation on and adds them to `stats`. What the consumer does in between is not counted."""
+    """Passes the steps of one generation on and adds them to `stats`. The consumer's time is not counted."""
     while True:
         start_s = time.perf_counter()
         step = next(steps, None)

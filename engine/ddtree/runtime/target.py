@@ -1,4 +1,4 @@
-"""The target model through transformers: a forward over N rows with a key/value cache, logits and tapped features out."""
+"""The target model through transformers: N rows and a key/value cache in, logits and tapped features out."""
 
 import contextlib
 import inspect

@@ -1,4 +1,4 @@
-"""What goes into the engine and what comes out: configuration, sampling parameters, steps, statistics. Imports no torch."""
+"""What goes into the engine and what comes out: configuration, sampling, steps, statistics. Imports no torch."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -22,10 +22,21 @@ def test_shipped_drafter(drafter_folder):
     assert config.layer_windows == (None, None, None, None)
 
 
-REQUIRED = (
-    "architectures block_size dflash_config head_dim hidden_size intermediate_size num_attention_heads "
-    "num_hidden_layers num_key_value_heads num_target_layers rms_norm_eps rope_theta vocab_size"
-).split()
+REQUIRED = [
+    "architectures",
+    "block_size",
+    "dflash_config",
+    "head_dim",
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "num_target_layers",
+    "rms_norm_eps",
+    "rope_theta",
+    "vocab_size",
+]
 
 
 @pytest.mark.parametrize("key", REQUIRED)
@@ -104,5 +115,5 @@ def test_yarn(values):
 def test_unreadable_file(tmp_path, content):
     if content is not None:
         (tmp_path / "config.json").write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(UserError, match="config.json"):
+    with pytest.raises(UserError, match=r"config\.json"):
         read_drafter_config(tmp_path)

@@ -1,4 +1,4 @@
-"""The drafter's forward: against a plain reference, in pieces and at once, with windows, and never reading stale slots."""
+"""The drafter's forward: against a plain reference, in pieces, with windows, and never reading stale slots."""
 
 import json
 
@@ -34,7 +34,7 @@ def run(drafter, taps, block, pieces=None, window=None, poison=False):
 
 
 def reference(drafter, taps, block, first_visible=0):
-    """One dense forward in double precision, written from the description: no cache, explicit softmax, complex rotary."""
+    """One dense forward in double precision, from the description: no cache, explicit softmax, complex rotary."""
     config = drafter.config
     weights = {name: tensor.double() for name, tensor in drafter.state_dict().items()}
     taps, hidden = taps.double(), block.double()

@@ -40,7 +40,7 @@ def test_a_drafter_with_a_window_changes_nothing(tiny_kit, window):
 
 @pytest.mark.parametrize("vocab", [5, 13])
 def test_a_tree_wider_than_what_exists(tiny_kit, vocab):
-    """Block 2 has one drafted depth: at most as many nodes as there are tokens, all of them, so one is always accepted."""
+    """Block 2 drafts one depth: at most as many nodes as there are tokens; with all of them, one is always accepted."""
     kit = tiny_kit("llama", vocab=vocab)
     params = SamplingParams(max_tokens=12, ignore_eos=True)
     steps = kit.steps([2, 4, 1], params=params, block=2, budget=1000, topk=1000)
