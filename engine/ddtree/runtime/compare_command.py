@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     print(format_table(runs))
     conditions = _conditions(args)
     print(
-        "greedy, {dtype} on {device}, {threads} threads; budget {budget}, topk {topk}, block {block}".format(
+        "greedy, {dtype} on {device}, {threads} threads; budget {budget}, topk {topk}, depth {depth}, block {block}".format(
             **conditions
         )
     )
@@ -98,6 +98,7 @@ def _conditions(args: argparse.Namespace) -> dict[str, Any]:
         "drafter": args.drafter.resolve().name,
         "budget": args.budget,
         "topk": args.topk,
+        "depth": args.depth,
         "block": args.block or "of the drafter",
         "dtype": args.dtype,
         "device": args.device,

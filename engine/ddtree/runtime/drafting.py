@@ -11,10 +11,11 @@ from ddtree.tree import DraftTree, build_best_first, build_chain
 class Proposer:
     """The drafter with the target's frozen embedding and lm_head around it."""
 
-    def __init__(self, drafter: Drafter, target: Target, *, block: int | None, topk: int) -> None:
-        """block: rows a draft block, None for the drafter's. topk: candidates a depth."""
+    def __init__(self, drafter: Drafter, target: Target, *, block: int | None, topk: int, depth: int) -> None:
+        """block: rows a draft block, None for the drafter's. topk: candidates a depth. depth: the deepest to use."""
         self.drafter = drafter
         self.block = block or drafter.config.block_size
+        self._depth = min(depth, self.block - 1)
         self._topk = min(topk, target.embedding.shape[0])
         self._lm_head = target.lm_head
         self._embedding = target.embedding
@@ -32,9 +33,9 @@ class Proposer:
         return ids, top - logits.logsumexp(-1, keepdim=True)
 
     def chain(self, context: DraftContext, anchor: int, budget: int, depth: int) -> DraftTree:
-        depth = min(depth, budget, self.block - 1)
+        depth = min(depth, budget, self._depth)
         return build_chain(*self.marginals(context, anchor, depth, 1), budget)
 
     def tree(self, context: DraftContext, anchor: int, budget: int, depth: int) -> DraftTree:
-        depth = min(depth, budget, self.block - 1)
+        depth = min(depth, budget, self._depth)
         return build_best_first(*self.marginals(context, anchor, depth, min(self._topk, budget)), budget)

@@ -34,7 +34,9 @@ class Engine:
         self._target = parts.target
         self._proposer: Proposer | None = None
         if parts.drafter is not None:
-            self._proposer = Proposer(parts.drafter, parts.target, block=config.block, topk=config.topk)
+            self._proposer = Proposer(
+                parts.drafter, parts.target, block=config.block, topk=config.topk, depth=config.depth
+            )
 
     @classmethod
     def load(cls, config: EngineConfig) -> "Engine":

@@ -20,6 +20,7 @@ def add_engine_options(parser: argparse.ArgumentParser, *, drafter_required: boo
     )
     group.add_argument("--budget", type=int, default=defaults.budget, help="drafted tokens a round (%(default)s)")
     group.add_argument("--topk", type=int, default=defaults.topk, help="candidates a depth (%(default)s)")
+    group.add_argument("--depth", type=int, default=defaults.depth, help="deepest drafted token used (%(default)s)")
     group.add_argument("--block", type=int, help="rows a draft block (default: the drafter's)")
     group.add_argument("--window", type=int, metavar="TOKENS", help="context the drafter sees (default: its own)")
     group.add_argument("--dtype", choices=DTYPES, default=defaults.dtype, help="(%(default)s)")
@@ -35,6 +36,7 @@ def engine_config(args: argparse.Namespace, mode: Mode) -> EngineConfig:
         mode=mode,
         budget=args.budget,
         topk=args.topk,
+        depth=args.depth,
         block=args.block,
         window=args.window,
         dtype=args.dtype,

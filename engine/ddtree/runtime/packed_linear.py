@@ -1,9 +1,9 @@
 """Faster float32 matrix products on the CPU for the few rows of a verification: weights laid out once for oneDNN.
 
 torch's own choice for `linear` (MKL) packs the weights again in every call, which a handful of rows never pays back.
-Measured on 2 cores of an EPYC 7002, SmolLM2-135M (all its linear layers, CPU time): 1 row 75 → 68 ms, 9 rows 139 → 103,
-17 rows 180 → 135, 33 rows 263 → 177; its lm_head alone 52 → 25 ms at 17 rows. One row and several want different layouts:
-the several-row layout costs 92 ms at 1 row, the one-row layout 150 ms at 17.
+Measured on one core of an EPYC 7002, all linear layers of SmolLM2-135M: 1 row 75 → 68 ms, 9 rows 139 → 103 ms, 17 rows
+180 → 135 ms, 33 rows 263 → 177 ms; the lm_head alone 52 → 25 ms at 17 rows. One row and several want different layouts:
+that for several rows costs 92 ms at 1 row, that for one row 150 ms at 17.
 """
 
 import logging

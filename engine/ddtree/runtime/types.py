@@ -26,13 +26,21 @@ class SamplingParams:
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """What an engine is made of. `budget` counts drafted nodes without the root, `block` rows with the anchor."""
+    """What an engine is made of. `budget` counts drafted nodes without the root, `block` rows with the anchor.
+
+    The defaults are for a CPU: budget, topk and depth were the fastest of 8–20 nodes, 4–12 candidates and depths 5–15 on
+    six chat and four coding prompts with SmolLM2-135M, float32, 2 cores of an EPYC 7002. Milliseconds a forward there:
+    1 row 74; 12 rows 110, 13 rows 119, 17 rows 127 (oneDNN works on 6 rows at once); a draft of depth 7 or 15 27 or 38.
+    Speed-up over plain decoding, harmonic mean of all prompts: tree 11/8/7 1.50, 8/4/15 1.36, 16/4/15 1.28; chain at its
+    best, 4 to 6 deep, 1.25; 15 deep 1.03. Drafting 8 rows of a block of 16 saves little and accepts less (tree 1.45).
+    """
 
     model_path: Path
     drafter_path: Path | None = None
     mode: Mode = "tree"
-    budget: int = 16
-    topk: int = 4  # candidates a depth
+    budget: int = 11
+    topk: int = 8  # candidates a depth
+    depth: int = 7  # deepest drafted token that is used, at most block - 1
     block: int | None = None  # rows a draft block, at most the drafter's; None: the drafter's
     window: int | None = None  # context tokens the drafter sees; None: what its config says
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"

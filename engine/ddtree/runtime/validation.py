@@ -20,6 +20,7 @@ def check_engine_config(config: EngineConfig) -> None:
         raise UserError(f"dtype is {config.dtype!r}; it may be {', '.join(DTYPES)}")
     _check_count("budget", config.budget, 1, MAX_BUDGET)
     _check_count("topk", config.topk, 1, MAX_BUDGET)
+    _check_count("depth", config.depth, 1)
     if config.block is not None:
         _check_count("block", config.block, 2)
     if config.window is not None:

@@ -68,7 +68,7 @@ def test_compare_prints_the_table_and_writes_the_same_as_json(folders, capsys, t
         [p, m] for p in ("first", "second") for m in ("ar", "chain", "tree")
     ]
     assert len({len(line) for line in lines[1:8]}) == 1, "the columns are not aligned"
-    assert "budget 20, topk 9" in lines[8]
+    assert "budget 20, topk 9, depth 7" in lines[8]
     values = json.loads(report.read_text())
     assert values["conditions"]["budget"] == 20
     for line, run in zip(lines[2:8], values["runs"], strict=True):

@@ -30,6 +30,7 @@ def edit(folder, **changes):
         ({"budget": 0}, "budget"),
         ({"budget": 10**6}, "budget"),
         ({"topk": 0}, "topk"),
+        ({"depth": 0}, "depth"),
         ({"block": 1}, "block"),
         ({"block": 9}, "block is 9, drafter .* trained for 8"),
         ({"window": 0}, "window"),

@@ -38,6 +38,18 @@ def test_a_drafter_with_a_window_changes_nothing(tiny_kit, window):
     assert kit.tokens(PROMPT, params=params, budget=30, topk=VOCAB, window=window) == plain
 
 
+@pytest.mark.parametrize("depth", [1, 2, 5, 100])
+def test_depth_bounds_the_drafts_and_changes_nothing_else(tiny_kit, depth):
+    kit = tiny_kit("llama")
+    params = SamplingParams(max_tokens=LENGTH, ignore_eos=True)
+    plain = kit.tokens(PROMPT, "ar", params=params)
+    for mode in ("chain", "tree"):
+        steps = kit.steps(PROMPT, mode, params=params, depth=depth, budget=30, topk=4)
+        assert flatten(steps) == plain
+        deepest = max(step.drafted_depth for step in steps)
+        assert deepest == min(depth, 7) if mode == "chain" else deepest <= depth
+
+
 @pytest.mark.parametrize("vocab", [5, 13])
 def test_a_tree_wider_than_what_exists(tiny_kit, vocab):
     """Block 2 drafts one depth: at most as many nodes as there are tokens; with all of them, one is always accepted."""

@@ -48,7 +48,7 @@ def reference(plain_model, prompt_ids):
 
 @pytest.mark.parametrize(("mode", "budget", "topk", "block", "prompt"), CASES)
 def test_text_is_that_of_transformers_token_for_token(real, prompt_ids, reference, mode, budget, topk, block, prompt):
-    options = {"budget": budget, "topk": topk, "block": block}
+    options = {"budget": budget, "topk": topk, "depth": 15, "block": block}
     steps = real.steps(prompt_ids[prompt], mode, LENGTH, **options)
     assert flatten(steps) == reference[prompt]
     if mode == "ar":
@@ -72,7 +72,7 @@ def mean_loss(kit, prompt, reply, shift):
     """Cross-entropy in nats of the drafter's depths 1 to 3 along a text, its taps taken `shift` layers later."""
     target = Target(kit.parts.target.model)
     target.tap_layers(tuple(layer + shift for layer in kit.parts.drafter.config.target_layer_ids))
-    proposer = Proposer(kit.parts.drafter, target, block=16, topk=1)
+    proposer = Proposer(kit.parts.drafter, target, block=16, topk=1, depth=3)
     ids = torch.tensor(prompt + reply)
     taps = target.forward(ids, torch.arange(len(ids)), target.new_cache(len(ids))).taps
     context = proposer.drafter.new_context(len(ids) + 16)
