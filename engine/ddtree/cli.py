@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 
 from ddtree import __version__
@@ -31,6 +32,10 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Runs one subcommand. Returns its exit status: 0 done, 2 user error, 130 interrupted."""
     args = build_parser().parse_args(argv)
+    # torch's threads spin while they wait for one another. With fewer free cores than threads that is a stand-still:
+    # 32 tokens took over 200 s beside another two-thread process on two cores, and 6 s when the threads sleep instead.
+    # GNU OpenMP reads this when torch loads it.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return args.run(args)
     except UserError as error:

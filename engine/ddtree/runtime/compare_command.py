@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     print(format_table(runs))
     conditions = _conditions(args)
     print(
-        "greedy, {dtype} on {device}, {threads} threads; budget {budget}, topk {topk}, depth {depth}, block {block}".format(
+        "greedy, {dtype}, {device}, {threads} threads; budget {budget}, topk {topk}, depth {depth}, block {block}".format(
             **conditions
         )
     )
