@@ -52,11 +52,8 @@ def run(args: argparse.Namespace) -> int:
         runs = compare_modes(engine, prompt_ids, SamplingParams(max_tokens=args.max_tokens), status.show)
     print(format_table(runs))
     conditions = _conditions(args)
-    print(
-        "greedy, {dtype}, {device}, {threads} threads; budget {budget}, topk {topk}, depth {depth}, block {block}".format(
-            **conditions
-        )
-    )
+    summary = "greedy, {dtype}, {device}, {threads} threads; budget {budget}, topk {topk}, depth {depth}, block {block}"
+    print(summary.format(**conditions))
     if args.json is not None:
         _write_json(args.json, as_json(runs, conditions))
     different = [f"{run.prompt}/{run.mode}" for run in runs if not run.identical]
