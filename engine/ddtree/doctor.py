@@ -51,7 +51,8 @@ def check_drafter(folder: Path, target: Path) -> str:
     """
     from ddtree.drafter.config import read_drafter_config
     from ddtree.drafter.pairing import check_pairing
-    from ddtree.runtime.model_folder import check_model_folder, read_json
+    from ddtree.json_file import read_json
+    from ddtree.runtime.model_folder import check_model_folder
 
     check_model_folder(folder)
     drafter = read_drafter_config(folder)

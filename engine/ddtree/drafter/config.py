@@ -1,6 +1,5 @@
 """Reads a DFlash drafter's config.json (z-lab's layout) into a frozen dataclass; refuses what it cannot do."""
 
-import json
 import logging
 import math
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ddtree.errors import UserError
+from ddtree.json_file import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -71,15 +71,7 @@ class DrafterConfig:
 def read_drafter_config(folder: Path) -> DrafterConfig:
     """Raises UserError if config.json is missing, is no DFlash configuration, or asks for what is not supported."""
     path = folder / "config.json"
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{folder}: no config.json; name the folder of a DFlash drafter") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path} cannot be read ({error}); fetch the drafter again") from error
-    if not isinstance(values, dict):
-        raise UserError(f"{path} holds {type(values).__name__}, not an object; fetch the drafter again")
-    return parse_drafter_config(values, str(path))
+    return parse_drafter_config(read_json(path), str(path))
 
 
 def parse_drafter_config(values: dict[str, Any], where: str) -> DrafterConfig:

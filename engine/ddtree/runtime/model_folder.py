@@ -3,9 +3,9 @@
 import json
 import struct
 from pathlib import Path
-from typing import Any
 
 from ddtree.errors import UserError
+from ddtree.json_file import read_json
 
 INDEX_NAME = "model.safetensors.index.json"
 SINGLE_NAME = "model.safetensors"
@@ -38,19 +38,6 @@ def check_model_folder(folder: Path) -> list[Path]:
         if absent:
             raise UserError(f"{shard}: tensor {min(absent)} is not in it, {INDEX_NAME} says it is; fetch both again")
     return [folder / str(name) for name in names]
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object. Raises UserError if there is none."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path.parent}: {path.name} is missing; fetch the model again") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path} cannot be read ({error}); fetch the file again") from error
-    if not isinstance(values, dict):
-        raise UserError(f"{path} holds no JSON object; fetch the file again")
-    return values
 
 
 def _tensor_names(shard: Path) -> set[str]:
