@@ -1,8 +1,11 @@
 """The command line of `ddtree serve`: wrong arguments are told apart from one another before anything is loaded."""
 
+from pathlib import Path
+
 import pytest
 
 from ddtree.cli import main
+from ddtree.runtime.types import EngineConfig
 
 
 @pytest.fixture
@@ -57,5 +60,6 @@ def test_the_help_teaches(capsys):
         main(["serve", "--help"])
     assert exit_info.value.code == 0
     text = capsys.readouterr().out
-    for words in ("/health", "SIGTERM", "examples:", "--drafter", "curl", "(16)", "(127.0.0.1: this machine only)"):
+    default_budget = EngineConfig(Path()).budget
+    for words in ("/health", "SIGTERM", "examples:", "--drafter", "curl", f"({default_budget})", "(127.0.0.1: this machine only)"):
         assert words in text
