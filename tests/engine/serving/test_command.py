@@ -60,6 +60,6 @@ def test_the_help_teaches(capsys):
         main(["serve", "--help"])
     assert exit_info.value.code == 0
     text = capsys.readouterr().out
-    default_budget = EngineConfig(Path()).budget
-    for words in ("/health", "SIGTERM", "examples:", "--drafter", "curl", f"({default_budget})", "(127.0.0.1: this machine only)"):
+    budget = f"({EngineConfig(Path()).budget})"
+    for words in ("/health", "SIGTERM", "examples:", "--drafter", "curl", budget, "(127.0.0.1: this machine only)"):
         assert words in text
