@@ -7,18 +7,20 @@ VENV := .venv
 # The demo's installation: one folder that holds everything it makes.
 PREFIX ?= $(shell [ "$$(id -u)" = 0 ] && echo /opt/ddtree || echo "$$HOME/.local/share/ddtree")
 PORT ?= 8000
+# Tokens a prompt in the comparison at the end.
+TOKENS ?= 48
 PLAY_ARGS = -e ddtree_prefix=$(PREFIX) -e ddtree_port=$(PORT) $(ARGS)
 
 .PHONY: help
 help: ## This list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 	@echo
-	@echo 'Variables: PREFIX=$(PREFIX) PORT=$(PORT) PYTHON=$(PYTHON) ARGS="further arguments of ansible-playbook"'
+	@echo 'Variables: PREFIX=$(PREFIX) PORT=$(PORT) TOKENS=$(TOKENS) PYTHON=$(PYTHON) ARGS="further arguments of ansible-playbook"'
 
 .PHONY: demo
 demo: $(VENV)/.controller-installed ## Serve a small model on this machine with DDTree, and compare it with plain decoding.
 	@$(VENV)/bin/ansible-playbook playbooks/local.yml $(PLAY_ARGS)
-	@$(PREFIX)/venv/bin/ddtree compare-endpoint http://127.0.0.1:$(PORT)/v1
+	@$(PREFIX)/venv/bin/ddtree compare-endpoint http://127.0.0.1:$(PORT)/v1 --max-tokens $(TOKENS)
 	@echo
 	@echo 'Serving at http://127.0.0.1:$(PORT)/v1 (OpenAI-compatible); end it with: make demo-stop'
 

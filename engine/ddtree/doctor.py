@@ -16,7 +16,7 @@ def add_parser(subparsers) -> None:
         help="check the environment, the device, and whether a drafter fits its target",
         description="Prints versions, computes a small product on the device, and checks --model and its --drafter.",
     )
-    parser.add_argument("--device", default="cpu", help="device as torch names it (default: %(default)s)")
+    parser.add_argument("--device", help="device as torch names it (default: cpu; none is tried with --model alone)")
     parser.add_argument("--model", type=Path, help="folder of the target")
     parser.add_argument("--drafter", type=Path, help="folder of the drafter that is to serve it")
     parser.set_defaults(run=run)
@@ -26,7 +26,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"python {platform.python_version()}")
     for name, version in installed_versions().items():
         print(f"{name} {version}")
-    print(check_device(args.device))
+    if args.device or args.model is None:
+        print(check_device(args.device or "cpu"))
     if args.model is not None:
         print(check_model(args.model))
         if args.drafter is not None:
