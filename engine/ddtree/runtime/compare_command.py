@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ddtree.errors import UserError
-from ddtree.runtime.comparison import DEFAULT_PROMPTS, as_json, compare_modes, format_table
+from ddtree.runtime.comparison import DEFAULT_PROMPTS, Run, as_json, compare_modes, format_table
 from ddtree.runtime.options import add_engine_options, apply_threads, engine_config
 from ddtree.runtime.types import SamplingParams
 
@@ -26,14 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_engine_options(parser, drafter_required=True)
-    parser.add_argument(
-        "--prompt",
-        action="append",
-        default=[],
-        metavar="NAME=TEXT",
-        help="a prompt, through the chat template; may be repeated (default: one chat and one coding prompt)",
-    )
-    parser.add_argument("--prompt-file", type=Path, metavar="FILE", help='more prompts: JSON, {"name": "text", …}')
+    add_prompt_options(parser)
     parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="a prompt (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures and token ids there as well")
     parser.set_defaults(run=run)
@@ -56,10 +49,28 @@ def run(args: argparse.Namespace) -> int:
     print(summary.format(**conditions))
     if args.json is not None:
         _write_json(args.json, as_json(runs, conditions))
+    different = report_differences(runs)
+    return 1 if different and args.dtype == "float32" else 0
+
+
+def report_differences(runs: list[Run]) -> bool:
+    """Names on stderr the runs whose text is not that of plain decoding; True if there is one."""
     different = [f"{run.prompt}/{run.mode}" for run in runs if not run.identical]
     if different:
         print(f"ddtree: the text differs from plain decoding: {', '.join(different)}", file=sys.stderr)
-    return 1 if different and args.dtype == "float32" else 0
+    return bool(different)
+
+
+def add_prompt_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `read_prompts` reads."""
+    parser.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="a prompt, through the chat template; may be repeated (default: one chat and one coding prompt)",
+    )
+    parser.add_argument("--prompt-file", type=Path, metavar="FILE", help='more prompts: JSON, {"name": "text", …}')
 
 
 def read_prompts(pairs: list[str], file: Path | None) -> dict[str, str]:

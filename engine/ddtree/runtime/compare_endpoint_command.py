@@ -2,9 +2,8 @@
 
 import argparse
 import sys
-from pathlib import Path
 
-from ddtree.runtime.compare_command import read_prompts
+from ddtree.runtime.compare_command import add_prompt_options, read_prompts, report_differences
 
 DESCRIPTION = """\
 Sends each prompt to a running `ddtree serve`, greedily, in the modes ar (plain), chain (DFlash) and tree (DDTree), and
@@ -22,8 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("url", metavar="URL", help="of the API, such as http://127.0.0.1:8000/v1")
     parser.add_argument("--model", help="name of the model (default: the one that is served)")
-    parser.add_argument("--prompt", action="append", default=[], metavar="NAME=TEXT", help="a prompt; may be repeated")
-    parser.add_argument("--prompt-file", type=Path, metavar="FILE", help='more prompts: JSON, {"name": "text", …}')
+    add_prompt_options(parser)
     parser.add_argument("--max-tokens", type=int, default=96, metavar="N", help="a prompt (%(default)s)")
     parser.set_defaults(run=run)
 
@@ -37,7 +35,4 @@ def run(args: argparse.Namespace) -> int:
     with StatusLine(sys.stderr) as status:
         runs = compare_endpoint(args.url.rstrip("/"), args.model, prompts, args.max_tokens, status.show)
     print(format_table(runs))
-    different = [f"{run.prompt}/{run.mode}" for run in runs if not run.identical]
-    if different:
-        print(f"ddtree: the text differs from plain decoding: {', '.join(different)}", file=sys.stderr)
-    return 1 if different else 0
+    return 1 if report_differences(runs) else 0
